@@ -69,12 +69,17 @@ def repeated_people(rng: np.random.Generator, gap: float, rows: int, *, known: b
     return audit_of(pred, s, cluster=person if known else None)
 
 
-def alike_categories(rng: np.random.Generator, n_categories: int) -> tuple[bool, bool]:
-    """Whether some p is below 0.05, and whether some interval misses, where all are alike."""
-    s = np.repeat(np.arange(n_categories), 400)
-    frame = ImpactTable.from_decisions(rng.binomial(1, 0.3, len(s)), s, min_group=0).frame
-    others = frame[frame["impact_ratio"] < 1]
-    return bool((others["fisher_p"] < 0.05).any()), bool((others["ratio_high"] < 1).any())
+def categories(rng: np.random.Generator, rates: Any) -> tuple[bool, bool, float]:
+    """Is the global p of an impact table below 0.05, some ratio surely lower than in truth?
+
+    And the share of intervals of ratios that hold.
+    """
+    rates = np.asarray(rates)
+    s, ratio = np.repeat(np.arange(len(rates)), 400), rates / rates.max()
+    table = ImpactTable.from_decisions(rng.binomial(1, rates[s]), s, min_group=0)
+    low, high = (table.frame[end].to_numpy() for end in ("ratio_low", "ratio_high"))
+    held = float(((low <= ratio) & (ratio <= high)).mean())
+    return table.p_value < 0.05, bool((high < ratio).any()), held
 
 
 def unequal_groups(rng: np.random.Generator, rates: tuple[float, float]) -> Audit:
@@ -105,7 +110,7 @@ def auc_holds(rng: np.random.Generator, tails: str) -> bool:
     draw = rng.standard_normal if tails == "normal" else lambda n: rng.standard_t(2, n)
     score = np.append(draw(31) + far, draw(3000))
     order = np.argsort(score)
-    ranked = RankedScores.of(score[order], order < 31)
+    ranked = RankedScores(score[order], order < 31)
     low, high = ranked.auc_interval(0.05)
     return bool(low <= AREA[tails] <= high)
 
@@ -162,7 +167,7 @@ def looked_at(rng: np.random.Generator) -> bool:
     return False
 
 
-ONE = Candidacy(0, float("nan"), 1, 0)
+ONE = Candidacy()
 
 
 def rows_ratio(level: float) -> float:
@@ -246,11 +251,11 @@ def cases(n: int) -> Iterator[tuple[str, str, Callable[[np.random.Generator], An
             "<= 0.05",
         )
     for k in (7, 14):
-        for place, what in enumerate(("some p below 0.05", "some interval misses")):
+        for place, what in enumerate(("global p below 0.05", "some interval misses")):
             yield (
                 f"impact table of {k} identical categories",
                 what,
-                lambda r, k=k, i=place: alike_categories(r, k)[i],
+                lambda r, k=k, i=place: categories(r, [0.3] * k)[i],
                 n,
                 "<= 0.05",
             )
@@ -316,6 +321,13 @@ def cases(n: int) -> Iterator[tuple[str, str, Callable[[np.random.Generator], An
             1,
             "<= 1.1",
         )
+    yield (
+        "impact table of 7 categories selected at 20 to 50 %",
+        "interval holds",
+        lambda r: categories(r, [0.2, 0.25, 0.3, 0.35, 0.4, 0.48, 0.5])[2],
+        n,
+        ">= 0.95",
+    )
 
 
 def main() -> None:

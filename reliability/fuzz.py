@@ -93,7 +93,7 @@ ARGUMENTS = re.compile(
     r"\b(X|y|s|c0|C|labels?|sensitive\w*|sample_weight|weights?|measures?|fairness_measure|epsilons?"
     r"|tolerance|confidence|min_group|y_\w+|s_\w+|counts?|lower|upper|slack|logits|input|target"
     r"|reduction|validation\w*|baseline|predictions?|estimator|n_\w+|cost_matrix|rate|bound|others"
-    r"|tune_on|prediction|attributes|given)\b"
+    r"|n_folds|prediction|attributes|given)\b"
 )
 USUAL_WARNINGS = (UserWarning, FutureWarning)
 REFUSED = "refused by the program"

@@ -151,7 +151,7 @@ def _write_excel(
 def misread(file: MessyFile) -> str:
     """What is wrong about how a file is read; empty if nothing is."""
     frame = read_table(file.path)
-    roles = ColumnRoles("hired", ("sex",), ignore_case=True, prefix="--")
+    roles = ColumnRoles("hired", ("sex",), ignore_case=True)
     found = [
         *(_of_spellings(frame) if file.has_spellings else ()),
         *_of_content(roles.merged(frame), file.truth),
@@ -162,7 +162,7 @@ def misread(file: MessyFile) -> str:
 
 def _of_spellings(frame: pd.DataFrame) -> Iterator[str]:
     try:
-        ColumnRoles("hired", ("sex",), prefix="--").apply(frame)
+        ColumnRoles("hired", ("sex",)).apply(frame)
     except ValueError as error:
         if "differ in spelling alone" not in str(error):
             yield f"refused for another reason: {error}"

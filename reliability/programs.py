@@ -45,7 +45,7 @@ def use_program_audit(data: Any) -> list[Any]:
         path = odd.table_file(data, Path(folder))
         named = ["--target", "y", "--prediction", "h", "--sensitive", "s", "--min-group", "0"]
         ways = [[], ["--json"], ["--weight", "x"], ["--score", "x"],
-                ["--measure", "recall>=0.5"], ["--within", "z"], ["--baseline", "h"],
+                ["--measure", "recall>=0.5"], ["--within", "z"],
                 ["--search", "x"]]  # fmt: skip
         code, said = run_program("audit", path, *named, *odd.pick(data, ways))
         if code == 2:

@@ -60,7 +60,7 @@ def test_epochs_are_chosen_by_cost(measure):
 def test_the_frontier_is_one_of_costs(way):
     make = {
         "gradient": FairGradClassifier(**ASKED, **QUICK),
-        "decision": FairDecisionClassifier(None, tune_on="training", **ASKED),
+        "decision": FairDecisionClassifier(None, **ASKED),
     }
     frontier = Frontier(make[way], MEASURE, epsilons=5, random_state=0)
     frontier.fit(
@@ -99,18 +99,11 @@ def test_fine_tuning_knows_costs():
     torch.manual_seed(0)
     rows = torch.tensor(X, dtype=torch.float32)
     settings = {"max_iter": 4, "learning_rate": 0.05, "random_state": 0, "cost_matrix": COSTS}
-    held = (rows[OTHERS], Y[OTHERS], SEX[OTHERS])
-    for measure in (None, MEASURE):
-        tuned = finetune(
-            nn.Linear(4, 3), rows[OWN], Y[OWN], SEX[OWN], fairness_measure=measure, validation=held,
-            **settings,
-        )  # fmt: skip
-        predicted = tuned.classes[tuned.module(rows[OTHERS]).argmax(1).numpy()]
-        assert tuned.history[-1]["merit"] == pytest.approx(merit(predicted))
     found, dear = [], np.array([[0, 1, 1], [1, 0, 1], [5, 5, 0]])
+    start = nn.Linear(4, 3)
     for costs in (dear, None):  # costs alone, without groups
         more = {**settings, "cost_matrix": costs}
-        alone = finetune(nn.Linear(4, 3), rows, Y, fairness_measure=None, **more)
+        alone = finetune(start, rows, Y, fairness_measure=None, **more)
         found.append(dear[CODES, alone.module(rows).argmax(1).numpy()].mean())
     assert found[0] < 0.8 * found[1]
     two = finetune(nn.Linear(4, 1), rows[OWN], CODES[OWN] == 2, SEX[OWN], fairness_measure=MEASURE,

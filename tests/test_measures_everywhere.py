@@ -74,7 +74,8 @@ def test_the_estimator(measure, plain, tmp_path):
 @CASES
 @pytest.mark.filterwarnings("ignore::fairgrad.usefulness.FairnessWarning")
 def test_decisions(measure, plain):
-    model = fitted(FairDecisionClassifier, measure, None, epsilon=0.01, tune_on="training")
+    model = FairDecisionClassifier(None, measure, 0.01, **ASKED)
+    model.fit(X, Y, sensitive_features=PEOPLE, validation=(X, Y, PEOPLE))
     levels = fairness_levels(Y, model.predict(X), PEOPLE, measure, **ASKED)
     np.testing.assert_allclose(model.levels_, levels.values, atol=1e-9)
     assert len(model.cell_names_) == len(model.cell_weights_)
@@ -133,7 +134,7 @@ def test_costs_are_followed(kind):
             fairness_rate=0.05, **more,
         ),
         "decision": lambda **more: FairDecisionClassifier(
-            None, "demographic_parity", 0.1, tune_on="training", **more
+            None, "demographic_parity", 0.1, **more
         ),
         "lightgbm": lambda **more: FairGradLGBMClassifier(
             "demographic_parity", epsilon=0.1, n_estimators=30, verbose=-1, n_jobs=1,

@@ -42,9 +42,8 @@ pd.DataFrame([judged("as it is", model.predict(X_test))]).round(4)
 # %%
 # Now the same model within :class:`~fairgrad.sklearn.FairDecisionClassifier`. With ``prefit=True``
 # the fitted model stays as it is: only models of the groups and one multiplier per constraint are
-# added. Without it, a copy of the model is fitted to all (label, group) cells at once. Which of the
-# two is better differs from table to table. ``epsilon`` is the largest level allowed, 0.05 by
-# default; this page asks for stricter fairness.
+# added. Without it, copies of the model are fitted in three folds. ``epsilon`` is the largest level
+# allowed, 0.05 by default; this page asks for stricter fairness.
 
 kept = FairDecisionClassifier(model, MEASURE, 0.03, prefit=True)
 kept.fit(X_train, y_train, sensitive_features=sex_train)
@@ -130,5 +129,5 @@ alt.Chart(points).mark_line(point=True).encode(
 
 # %%
 # Any other classifier works the same way: random forests, LightGBM, a calibrated model, a skorch
-# network. Models that overfit are cross-fitted: each row is judged by a model that has not learnt
-# from it, and the result is the mean of the folds' models. See ``tune_on``.
+# network. Models are cross-fitted: each row is judged by a model that has not learnt from it, and
+# the result is the mean of the folds' models.

@@ -49,8 +49,8 @@ chosen = heads.frontier.choose(max_unfairness=0.03)
 heads.frontier.plot(chosen=chosen)
 
 # %%
-# What comes out is an ordinary module: the same network with another last layer. Nobody who uses it
-# needs this package, or the sensitive value.
+# The result is an ordinary module: the same network with another last layer. To use it, you need
+# neither this package nor the sensitive value.
 
 fair = heads.module(chosen)
 x_test = torch.as_tensor(test.X)

@@ -162,6 +162,6 @@ pd.DataFrame(
 ).round(3)
 
 # %%
-# Fairness was reached, and look at whose cost: nobody's error fell, A's rose to meet B's. That is
+# The model is fair now, but at a cost: no group's error fell, and A's rose to meet B's. That is
 # *levelling down*, and on such data every fair model does it. :doc:`/understand/levelling_down`
 # says what to do about it.

@@ -8,7 +8,7 @@ every group must meet.
 # %%
 # Equality of opportunity asks that those who deserve the good outcome get it equally often in
 # every group. It can be met by treating one group worse. Suppose that is not what you want. You
-# want: *nobody's group may have more than a third of its deserving people overlooked.* A level per
+# want: *in no group may more than a third of the deserving people be overlooked.* A level per
 # group,
 #
 # .. math:: F_r = \frac{1}{3} - P(h = 0 \mid y = 1, s = r) \ge 0,

@@ -39,9 +39,9 @@ report.figures[0]
 # %%
 # Verdict by measure
 # ------------------
-# Each measure is judged by its worst level. *Unfair* and *fair within tolerance* are said only
+# Each measure is judged by its worst level. The verdict is *unfair* or *fair within tolerance* only
 # where the whole interval lies on one side of the tolerance; otherwise the verdict is *undecided*,
-# and ``rows_needed`` says how many more people per group would settle it.
+# and ``rows_needed`` tells how many more people per group would settle it.
 
 audit.to_frame("verdicts")[["measure", "verdict", "judged", "judged_low", "judged_high"]].round(3)
 
@@ -72,7 +72,7 @@ audit.to_frame("figures").round(3)
 # %%
 # Warnings
 # --------
-# What to know before trusting the figures: unknown values, tiny groups, constant predictions,
+# What to know before trusting the figures: unknown values, small groups, constant predictions,
 # levelling down against a baseline, and so on. Here there is nothing to warn of.
 
 print(audit.warnings or "no warnings")

@@ -1,7 +1,7 @@
 """Resume from a checkpoint
 ========================
 
-The multipliers are state of the loss. Save them with the model, and training goes on as if it had
+The multipliers are state of the loss. Save them with the model, and training resumes as if it had
 never stopped.
 """
 

@@ -27,7 +27,7 @@ people.value_counts().reset_index(name="people")
 # Apart, or crossed
 # -----------------
 # ``On`` names the attribute a measure speaks of. A list of them constrains each attribute by
-# itself, with a slack of its own; a plain name constrains all combinations, here four groups.
+# itself, with a separate slack; a plain name constrains all combinations, here four groups.
 
 first, second = people.columns
 asked = {

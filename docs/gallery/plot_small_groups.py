@@ -26,8 +26,8 @@ audit = Audit(test.y, predicted, {"sex": sex}, measures="equality_of_opportunity
 audit.to_frame("verdicts")[["verdict", "judged", "judged_low", "judged_high"]].round(3)
 
 # %%
-# Undecided: the level may be anywhere in the interval. The audit says how many more people of each
-# group would settle it four times out of five, if the rates are as observed.
+# Undecided: the level may be anywhere in the interval. The audit estimates how many more
+# people of each group would settle it four times out of five, if the rates are as observed.
 
 print(audit.findings[0].rows_needed)
 

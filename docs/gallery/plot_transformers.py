@@ -6,9 +6,9 @@ sees it.
 """
 
 # %%
-# Short applications, made up: a pronoun and eight words about the work. Good words speak for a
-# person, whoever it is. But in these records men were hired more readily, so a model learns to
-# read the pronoun.
+# Short applications, made up: a pronoun and eight words about the work. Good words count
+# equally for everybody. But in these records men were hired more often, so a model learns to read
+# the pronoun.
 
 import logging
 import tempfile

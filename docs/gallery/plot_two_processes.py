@@ -6,8 +6,8 @@ the joined batches.
 """
 
 # %%
-# What each process does is in a file of its own. Two lines differ from a single process: the model
-# is wrapped, as always in PyTorch, and ``sharded=True`` says that the rows given to the loss are
+# What each process does is in a separate file. Two lines differ from a single process: the model
+# is wrapped, as always in PyTorch, and ``sharded=True`` means that the rows given to the loss are
 # this process's share.
 #
 # .. literalinclude:: /gallery/worker_two_processes.py
@@ -81,4 +81,4 @@ alt.Chart(pd.DataFrame(records)).mark_line(strokeWidth=3).encode(
 
 # %%
 # In every step the processes sum their counts of right and wrong predictions: two numbers per
-# cell, one small all-reduce beside that of the gradients. :doc:`/scale` says what that costs.
+# cell, one small all-reduce beside that of the gradients. :doc:`/scale` shows what that costs.

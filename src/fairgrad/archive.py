@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import io
 import json
-import pkgutil
 import zipfile
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Container, Mapping
 
 __all__ = ["SCHEMA", "UnusualArchive", "read_archive"]
 
@@ -35,6 +35,7 @@ CLASSES = (
     "sklearn.preprocessing._data.StandardScaler",
     "sklearn.preprocessing._encoders.OneHotEncoder",
     "sklearn.preprocessing._encoders.OrdinalEncoder",
+    "sklearn.preprocessing._label.LabelEncoder",
 )
 """Of scikit-learn: those that the program's own models are made of."""
 
@@ -74,26 +75,17 @@ class _Reading:
         self.places = {**{name: name for name in CLASSES}, **places}
         self.made: dict[Any, Any] = {}
         self.begun: set[Any] = set()
-        self.makers: dict[str, Callable[[dict[str, Any]], Any]] = {
-            "JsonNode": lambda node: json.loads(node["content"]),
-            "ListNode": lambda node: [self.make(inner) for inner in node["content"]],
-            "TupleNode": lambda node: tuple(self.make(inner) for inner in node["content"]),
-            "DictNode": self._dict,
-            "TypeNode": lambda node: {**KEYS, **NUMBERS}[_name(node)],
-            "SliceNode": lambda node: slice(*(node["content"][end] for end in ENDS)),
-            "NdArrayNode": self._array,
-            "ObjectNode": self._object,
+        self.makers: dict[str, tuple[Callable[[dict[str, Any]], Any], Container[str]]] = {
+            "JsonNode": (lambda node: json.loads(node["content"]), {"builtins.str"}),
+            "ListNode": (lambda node: [*map(self.make, node["content"])], {"builtins.list"}),
+            "TupleNode": (lambda node: (*map(self.make, node["content"]),), {"builtins.tuple"}),
+            "DictNode": (self._dict, {"builtins.dict"}),
+            "TypeNode": (lambda node: {**KEYS, **NUMBERS}[_name(node)], {*KEYS, *NUMBERS}),
+            "SliceNode": (_slice, {"builtins.slice"}),
+            "NdArrayNode": (self._array, {"numpy.ndarray", *NUMBERS}),
+            "ObjectNode": (self._object, self.places),
         }
-        self.allowed = {
-            "JsonNode": {"builtins.str"},
-            "ListNode": {"builtins.list"},
-            "TupleNode": {"builtins.tuple"},
-            "DictNode": {"builtins.dict"},
-            "TypeNode": {*KEYS, *NUMBERS},
-            "SliceNode": {"builtins.slice"},
-            "NdArrayNode": {"numpy.ndarray", *NUMBERS},
-            "ObjectNode": {*self.places},
-        }
+        """Of each kind of node what makes it, and the types it may have."""
 
     def result(self) -> Any:
         """What the tree's root stands for."""
@@ -112,7 +104,7 @@ class _Reading:
             raise UnusualArchive("something that holds itself")
         if saved:
             self.begun.add(saved)
-        made = self.makers[node["__loader__"]](node)
+        made = self.makers[node["__loader__"]][0](node)
         if saved:
             self.made[saved] = made
         return made
@@ -120,7 +112,7 @@ class _Reading:
     def _checked(self, node: dict[str, Any]) -> dict[str, Any]:
         if "__loader__" in node:
             loader = str(node["__loader__"])
-            if _name(node) not in self.allowed.get(loader, ()):
+            if loader not in self.makers or _name(node) not in self.makers[loader][1]:
                 raise UnusualArchive(f"{loader} of {_name(node)}")
         return node
 
@@ -143,7 +135,8 @@ class _Reading:
         return array
 
     def _object(self, node: dict[str, Any]) -> Any:
-        kind = pkgutil.resolve_name(self.places[_name(node)])
+        module, _, name = self.places[_name(node)].rpartition(".")
+        kind = getattr(import_module(module), name)
         made = kind.__new__(kind)
         state = None if node.get("content") is None else self.make(node["content"])
         if state is not None and hasattr(made, "__setstate__"):
@@ -153,7 +146,8 @@ class _Reading:
         return made
 
 
-ENDS = ("start", "stop", "step")
+def _slice(node: Mapping[str, Any]) -> slice:
+    return slice(*(node["content"][end] for end in ("start", "stop", "step")))
 
 
 def _name(node: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairgrad.columns import UNKNOWN, codes_among, sensitive_columns
+from fairgrad.columns import UNKNOWN, codes_among, encode, sensitive_columns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -160,7 +160,8 @@ class SensitiveEncoder:
         for name, column, values in zip(
             self.attributes, columns.values(), self.values, strict=True
         ):
-            codes.append(codes_among(column, values, argument, name))
+            encoded = encode(column, f"{argument} ({name})")
+            codes.append(codes_among(encoded, values, argument, name))
         return codes
 
     def _has_unknown(self, attribute: int) -> bool:

@@ -134,9 +134,6 @@ def as_columns(data: Any, argument: str) -> dict[str, Any]:
     """Splits one column, a matrix, a frame or a mapping of columns into named columns.
 
     A single unnamed column is called after the argument; the columns of a matrix are numbered.
-
-    Raises:
-        ValueError: if the data have more than two dimensions, or no column.
     """
     if isinstance(data, Mapping):
         return {str(name): as_pandas(column) for name, column in data.items()}
@@ -159,15 +156,7 @@ def as_columns(data: Any, argument: str) -> dict[str, Any]:
 def sensitive_columns(
     sensitive_features: Any, n_rows: int, argument: str = "sensitive_features", other: str = "X"
 ) -> dict[str, Any]:
-    """Named columns of sensitive values, one value per row. A single unnamed one is called "s".
-
-    Raises:
-        ValueError: if a column has another number of rows, or is no column.
-
-    Example:
-        >>> sensitive_columns(["F", "M"], 2)
-        {'s': array(['F', 'M'], dtype=object)}
-    """
+    """Named columns of sensitive values, one value per row. A single unnamed one is called "s"."""
     columns = as_columns(sensitive_features, argument)
     for name, column in columns.items():
         shape = tuple(column.shape if hasattr(column, "shape") else as_array(column).shape)
@@ -213,75 +202,80 @@ def encode(column: Any, argument: str, unknown: int | None = UNKNOWN) -> Codes:
     if _is_series(column) and column.dtype != object:  # objects may have no common order
         codes, values = column.factorize(sort=True)
         encoded = Codes(np.asarray(codes, dtype=np.int64), np.asarray(values))
-        _check_one_kind(encoded.values, argument)
+        if encoded.values.dtype == object:
+            _check_one_kind(encoded.values, argument)
     else:
         encoded = _encode_array(as_array(column), argument)
     return _integer_values(encoded, argument, unknown)
 
 
-def codes_among(column: Any, values: NDArray[Any], argument: str, name: str) -> NDArray[np.int64]:
-    """(n,) the place of each value among those that are known, -1 where it is missing.
-
-    A value that is not among them is taken as missing, with a warning.
+def codes_among(
+    column: Codes, values: NDArray[Any], argument: str, name: str = ""
+) -> NDArray[np.int64]:
+    """(n,) the place of each value of an encoded column among those that are known; -1 if missing.
 
     Args:
-        column: as in `encode`.
+        column: of `encode`.
         values: the known ones.
-        argument: what to call the column's table in messages.
-        name: of the column.
+        argument: what to call the column, or its table, in messages.
+        name: of the column, if a value that is not among them is to be taken as missing, with a
+            warning; otherwise it is an error.
+
+    Raises:
+        ValueError: if a value was never seen, and no name is given.
 
     Example:
-        >>> codes_among(["b", None, "a"], np.array(["a", "b"]), "s", "sex")
+        >>> codes_among(encode(["b", None, "a"], "s"), np.array(["a", "b"]), "s")
         array([ 1, -1,  0])
     """
-    encoded = encode(column, f"{argument} ({name})")
     place = {value: index for index, value in enumerate(values.tolist())}
-    present = encoded.values.tolist()
-    unseen = [value for value in present if value not in place]
-    if unseen:
+    present = column.values.tolist()
+    table = np.array([*(place.get(value, UNKNOWN) for value in present), UNKNOWN], dtype=np.int64)
+    codes: NDArray[np.int64] = table[column.codes]
+    unseen = column.codes[(codes == UNKNOWN) & (column.codes != UNKNOWN)]
+    if len(unseen) and not name:
+        raise ValueError(
+            f"{argument}: got {str(present[unseen[0]])!r}, which was never seen; the known values "
+            f"are {values.tolist()}."
+        )
+    if len(unseen):
         warnings.warn(
-            f"{argument}: {name} has values that were never seen, such as {str(unseen[0])!r}; "
-            f"they are taken as unknown. The known ones are {values.tolist()}.",
+            f"{argument}: {name} has values that were never seen, such as "
+            f"{str(present[unseen[0]])!r}; they are taken as unknown. The known ones are "
+            f"{values.tolist()}.",
             stacklevel=5,
         )
-    table = np.array([*(place.get(value, UNKNOWN) for value in present), UNKNOWN], dtype=np.int64)
-    codes: NDArray[np.int64] = table[encoded.codes]
     return codes
 
 
 def _encode_array(array: NDArray[Any], argument: str) -> Codes:
     if array.ndim != 1:
         raise ValueError(f"{argument}: expected one value per row; got shape {array.shape}.")
-    pandas = sys.modules.get("pandas")
-    if pandas is not None:  # its hashing is much faster than sorting: used wherever it is loaded
-        codes, values = pandas.factorize(array.astype(object) if array.dtype.kind == "U" else array)
-        _check_one_kind(values, argument)
-        order = np.argsort(values, kind="stable")
-        rank = np.append(np.argsort(order), UNKNOWN)
-        return Codes(rank[codes], np.asarray(values)[order])
-    if array.dtype.kind in "biuSU":
-        missing = np.zeros(len(array), dtype=bool)
-    elif array.dtype.kind == "f":
-        missing = np.isnan(array)
-    else:
-        missing = np.fromiter((_is_missing(value) for value in array), bool, len(array))
-    codes = np.full(len(array), UNKNOWN, dtype=np.int64)
-    _check_one_kind(array[~missing], argument)
-    values, codes[~missing] = np.unique(array[~missing], return_inverse=True)
-    return Codes(codes, values)
+    if array.dtype.kind in "bi":
+        values, codes = distinct(array.astype(np.int64))
+        return Codes(codes, values)
+    if array.dtype.kind not in "OU":
+        missing = array != array  # noqa: PLR0124 - NaN and NaT
+        codes = np.full(len(array), UNKNOWN, dtype=np.int64)
+        values, codes[~missing] = np.unique(array[~missing], return_inverse=True)
+        return Codes(codes, values)
+    items = array.tolist()
+    known = [value for value in dict.fromkeys(items) if not _is_missing(value)]
+    _check_one_kind(known, argument)
+    known.sort()
+    place = {value: code for code, value in enumerate(known)}
+    values = np.empty(len(known), dtype=object)
+    values[:] = known
+    return Codes(np.array([place.get(item, UNKNOWN) for item in items], dtype=np.int64), values)
 
 
-def _check_one_kind(values: NDArray[Any], argument: str) -> None:
-    """Refuses a column of, say, strings and numbers, which have no common order."""
-    if values.dtype.kind != "O":
-        return
-    kinds = {
-        "int" if isinstance(value, (int, np.integer)) else type(value).__name__ for value in values
-    }
-    if len(kinds) > 1:
-        raise TypeError(
-            f"{argument}: values of one column must be of one kind; got {', '.join(sorted(kinds))}."
-        )
+def distinct(numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The different numbers in order, and which one each row has; a small range is counted."""
+    low, high = (int(numbers.min()), int(numbers.max())) if len(numbers) else (0, 0)
+    if high - low > max(len(numbers), 1 << 16):
+        return np.unique(numbers, return_inverse=True)
+    seen = np.bincount(numbers - low) > 0
+    return np.flatnonzero(seen) + low, (np.cumsum(seen) - 1)[numbers - low]
 
 
 def _is_missing(value: Any) -> bool:
@@ -290,6 +284,17 @@ def _is_missing(value: Any) -> bool:
         return value is None or not bool(value == value)  # noqa: PLR0124 - the test for NaN
     except TypeError:  # pandas' NA is neither true nor false
         return True
+
+
+def _check_one_kind(values: Any, argument: str) -> None:
+    """Refuses a column of, say, strings and numbers, which have no common order."""
+    kinds = {
+        "int" if isinstance(value, (int, np.integer)) else type(value).__name__ for value in values
+    }
+    if len(kinds) > 1:
+        raise TypeError(
+            f"{argument}: values of one column must be of one kind; got {', '.join(sorted(kinds))}."
+        )
 
 
 def _integer_values(encoded: Codes, argument: str, unknown: int | None) -> Codes:

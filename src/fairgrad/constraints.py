@@ -103,14 +103,7 @@ class Coefficients:
         )
 
     def spread(self, cell: Ints, share: Floats, coarse: Ints, n_cells: int) -> Coefficients:
-        """The same levels, where coarse cells are means of finer ones: e_coarse = sum share e_fine.
-
-        Args:
-            cell: (F,) fine cells.
-            share: (F,) the share of each in its coarse cell.
-            coarse: (F,) their coarse cells.
-            n_cells: how many fine cells there are.
-        """
+        """The same levels, where coarse cells are means of finer ones: ``sum share e_fine``."""
         order = np.argsort(coarse, kind="stable")
         size = np.bincount(coarse, minlength=self.n_cells)
         first = np.cumsum(size) - size
@@ -144,9 +137,7 @@ class Coefficients:
 def times(matrix: Any, errors: Any) -> Any:
     """``C e``: (..., J), of errors (..., K).
 
-    Args:
-        matrix: `Coefficients`, or anything with their `row, cell, value, block, share, n_blocks`.
-        errors: a NumPy array, or a tensor if the parts of `matrix` are.
+    `matrix` is `Coefficients`, or anything with their parts; all are arrays, or all are tensors.
     """
     rate = _sum_by(matrix.row, matrix.value * _take(errors, matrix.cell), matrix.block.shape[0])
     mean = _sum_by(matrix.block, matrix.share * rate, matrix.n_blocks)
@@ -154,13 +145,9 @@ def times(matrix: Any, errors: Any) -> Any:
 
 
 def times_transposed(matrix: Any, value: Any, net: Any, n_cells: int) -> Any:
-    """``C' net``: (..., K), of multipliers (..., J); arguments as in `times`.
+    """``C' net``: (..., K), of multipliers (..., J).
 
-    Args:
-        matrix: row, cell, block and share of the coefficients.
-        value: (E,) the coefficients, which a caller may have divided by the shares of the cells.
-        net: a multiplier of each level.
-        n_cells: K.
+    `value` are the coefficients, which a caller may have divided by the shares of the cells.
     """
     sums = _take(_sum_by(matrix.block, net, matrix.n_blocks), matrix.block)
     net = net - matrix.share * sums
@@ -264,11 +251,8 @@ class Constraints:
         return {**self._arguments(), "parts": parts}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        state = dict(state)
-        parts = state.pop("parts", None)  # files of earlier versions hold the matrix C
-        if parts is not None:
-            state["C"] = Coefficients(**parts)
-        Constraints.__init__(self, **state)
+        parts = Coefficients(**state["parts"])
+        Constraints.__init__(self, C=parts, **{k: v for k, v in state.items() if k != "parts"})
 
     def __repr__(self) -> str:
         matrix = self.coefficients
@@ -320,13 +304,9 @@ class Constraints:
         slack = _vector(epsilon, len(self.c0), "epsilon")
         if not np.all(slack >= 0):
             raise ValueError(f"epsilon: expected at least 0, got {epsilon}.")
-        # All else was checked before: many models of one problem differ in their slack alone.
-        slackened = object.__new__(type(self))
-        slackened.__dict__ |= self.__dict__
-        slackened.slack = np.where((self.slack > 0) & np.isfinite(slack), self.slack, slack)
-        lower, upper = self.definition
-        slackened.lower, slackened.upper = lower - slackened.slack, upper + slackened.slack
-        return slackened
+        return self.replaced(
+            slack=np.where((self.slack > 0) & np.isfinite(slack), self.slack, slack)
+        )
 
     def slacken_for(self, rows: GroupedRows, epsilon: Any) -> Constraints:
         """Slackens by epsilon, or by one standard error of a level where that is more.
@@ -445,17 +425,8 @@ def lift(constraints: Constraints, coarse: Groups, fine: Groups, member: Ints) -
 
     A coarse cell's error is the mean of its fine cells' errors, weighted by their rows:
     ``e_coarse = sum_fine (n_fine / n_coarse) e_fine``. Fine groups that belong to no coarse group
-    (their attribute is unknown) get zeros. A constraint that speaks of a coarse cell without rows
-    is not defined and becomes a row of NaN.
-
-    Args:
-        constraints: for the cells of `coarse`.
-        coarse: the groups the constraints speak of.
-        fine: the groups to speak of instead.
-        member: (G,) the coarse group of each fine group, -1 for none.
-
-    Raises:
-        ValueError: if there is not one coefficient per cell of `coarse`.
+    (-1 in `member`, as their attribute is unknown) get zeros. A constraint that speaks of a coarse
+    cell without rows is not defined and becomes a row of NaN.
     """
     by_label, n_outcomes = constraints.by_label, constraints.n_outcomes
     coarse_mass, fine_mass = coarse.cell_mass(by_label), fine.cell_mass(by_label)

@@ -143,12 +143,8 @@ class Constants:
 
     Attributes:
         c0: (J,) constants of the levels.
-        row: (E,) the level of each coefficient.
-        cell: (E,) its cell; with further outcomes, ``outcome * K + cell``.
-        value: (E,) the coefficient.
-        block: (J,) the block of levels that each is compared with.
-        share: (J,) the part of each in the mean of its block.
-        n_blocks: how many blocks there are.
+        row, cell, value, block, share, n_blocks: the coefficients, as `Coefficients` has them; with
+            further outcomes, cells are ``outcome * K + cell``.
         sign: (S, 1) 1 for the side of the upper bounds, -1 for that of the lower ones. There is
             one side if all bounds are equal.
         bound: (S, J) ``sign * F`` beyond it is a violation.
@@ -156,11 +152,8 @@ class Constants:
             all are signed.
         per_share: (K,) ``1 / p_k``, and 0 for cells without rows, whose weight stays 1.
         n_label_rows: the cells are (n_label_rows, K / n_label_rows), a row for each label.
-        fairness_rate: step size of the multipliers, one number or (J,).
-        proportional_rate: what of the violation is added to the multipliers in use; it reacts at
-            once, and so damps their swings. One number or (J,); 0 is the paper.
-        error_memory: share of earlier batches kept in the estimates, from 0 (the paper) to below
-            1. One number or (K,).
+        fairness_rate, proportional_rate: as in `make_constants`, one number or (J,).
+        error_memory: as there, one number or (K,).
         least_weight: what weights are clipped at, one number or (K,); None for no clipping.
         n_outcomes: O, how many outcomes have rates; 1 for errors, else the number of labels.
         cost: (O * K,) what predicting each label costs in each cell; None for errors.
@@ -199,16 +192,11 @@ class Constants:
         per_entry = self.per_share[self.cell % len(self.per_share)]
         self.__dict__.update(room=self.bound - self.sign * self.c0, pull=self.value * per_entry)
 
-    def convert(self, change: Callable[[Any], Any], kind: type = np.ndarray) -> Constants:
+    def convert(self, change: Callable[[Any], Any]) -> Constants:
         """The same, with every array changed by a function, such as ``torch.from_numpy``."""
         values = {f.name: getattr(self, f.name) for f in fields(self) if f.init}
-        arrays = {name: value for name, value in values.items() if isinstance(value, kind)}
-        return replace(self, **{name: change(value) for name, value in arrays.items()})
-
-    def arrays(self, kind: type = np.ndarray) -> dict[str, Any]:
-        """The arrays it was made of, by name."""
-        values = {f.name: getattr(self, f.name) for f in fields(self) if f.init}
-        return {name: value for name, value in values.items() if isinstance(value, kind)}
+        arrays = {name: one for name, one in values.items() if isinstance(one, np.ndarray)}
+        return replace(self, **{name: change(array) for name, array in arrays.items()})
 
 
 class State(NamedTuple):
@@ -244,8 +232,9 @@ def make_constants(
         constraints: on the cells of the groups, all of them defined.
         groups: of the training set: the cells' shares come from here.
         fairness_rate: step size of the multipliers; "auto" for the automatic rate.
-        proportional_rate: how strongly weights react to what is broken now.
-        error_memory: share of earlier batches kept in the estimates.
+        proportional_rate: what of the violation is added to the multipliers in use; it reacts at
+            once, and so damps their swings. 0 is the paper.
+        error_memory: share of earlier batches kept in the estimates, from 0 (the paper) to below 1.
         negative_weights: whether weights may be negative; if not they are clipped at 0. Weights of
             predicted labels never are.
         cost_matrix: (L, L) what it costs to predict each label (columns) where each is true
@@ -253,8 +242,7 @@ def make_constants(
         n_rows: of the training set, which the automatic rate follows; None if unknown.
 
     Raises:
-        ValueError: if weights of predicted labels are to be clipped, the costs do not fit, or a
-            setting has no effect with the automatic rate.
+        ValueError: if the costs do not fit, or a setting has no effect with the others.
 
     Example:
         >>> from fairgrad.groups import Groups
@@ -264,15 +252,12 @@ def make_constants(
         array([5.  , 1.25])
     """
     is_auto = is_auto_rate(fairness_rate)
-    for name, value in {
-        "proportional_rate": proportional_rate,
-        "error_memory": error_memory,
-    }.items():
-        if is_auto and value:
-            raise ValueError(
-                f"{name}: has no effect with fairness_rate='auto', got {value}; give a number as "
-                "fairness_rate, or leave it out."
-            )
+    if is_auto and (proportional_rate or error_memory):
+        raise ValueError(
+            "proportional_rate, error_memory: have no effect with fairness_rate='auto', got "
+            f"{proportional_rate} and {error_memory}; give a number as fairness_rate, or leave "
+            "them out."
+        )
     lower, upper = constraints.lower, constraints.upper
     exact = lower == upper
     sides = [np.minimum(upper, NEVER), np.minimum(np.where(exact, NEVER, -lower), NEVER)]
@@ -309,11 +294,7 @@ def make_constants(
 
 
 def is_auto_rate(fairness_rate: Any) -> bool:
-    """Whether the rate is the automatic one.
-
-    Raises:
-        ValueError: if it is another text.
-    """
+    """Whether the rate is the automatic one; a ValueError if it is another text."""
     if isinstance(fairness_rate, str) and fairness_rate != "auto":
         raise ValueError(f"fairness_rate: expected a number or 'auto', got {fairness_rate!r}.")
     return isinstance(fairness_rate, str)
@@ -337,11 +318,7 @@ def with_steady_rates(constants: Constants, share: float) -> Constants:
 
     A level moves the weight of a cell by its coefficient over the cell's share of the rows. So few
     rows, which are known least, would be moved most. Where a level moves a weight by more than
-    ``1 / share``, its rates are lowered in proportion.
-
-    Args:
-        constants: with one number for each rate.
-        share: of the rows; 0 leaves all as it is.
+    ``1 / share``, its rates are lowered in proportion. A share of 0 leaves all as it is.
 
     Example:
         >>> from fairgrad.groups import Groups
@@ -374,12 +351,7 @@ def _gains(constants: Constants) -> Floats:
 
 
 def check_costs(cost_matrix: Any, n_labels: int) -> Floats:
-    """(L, L) the cost of each prediction (columns) of each true label (rows), checked.
-
-    Raises:
-        ValueError: if the costs are no such matrix, not finite, or a mistake costs less than being
-            right.
-    """
+    """(L, L) the cost of each prediction (columns) of each true label (rows), checked."""
     if cost_matrix is None:
         return 1.0 - np.eye(n_labels)
     try:
@@ -405,9 +377,6 @@ def cost_shares(cost_matrix: Any, n_labels: int) -> Floats:
     One less the mean of it over rows is what models are chosen by: the *merit*. It is the accuracy
     where every mistake costs the same.
 
-    Raises:
-        ValueError: as `check_costs`.
-
     Example:
         >>> cost_shares([[0, 1], [4, 0]], 2)
         array([[0.  , 0.25],
@@ -419,19 +388,13 @@ def cost_shares(cost_matrix: Any, n_labels: int) -> Floats:
     return shares
 
 
-def side_by_side(problems: Sequence[Constants], n_sides: int = 1) -> Constants:
-    """Several problems with equally many cells as one: cells and levels follow each other.
-
-    It has as many sides as the problem that has the most, and at least `n_sides`.
-
-    Raises:
-        ValueError: if some have the automatic rate and others do not.
-    """
+def side_by_side(problems: Sequence[Constants]) -> Constants:
+    """Several problems with equally many cells as one: cells and levels follow each other."""
     if len({c.auto for c in problems}) > 1:
         raise ValueError("fairness_rate: expected 'auto' for all problems of a stack, or for none.")
     one = [_coefficients(c) for c in problems]
     n_outcomes = problems[0].n_outcomes
-    n_sides = max(n_sides, *(len(c.sign) for c in problems))
+    n_sides = max(len(c.sign) for c in problems)
     n_levels = sum(len(c.c0) for c in problems)
     bound, floor, first = np.full((n_sides, n_levels), NEVER), np.zeros((n_sides, n_levels)), 0
     for c in problems:
@@ -499,8 +462,6 @@ def _coefficients(c: Constants) -> Coefficients:
 def start(constants: Constants, n_labels: int) -> State:
     """The state before the first batch: errors at chance level, which weigh nothing.
 
-    NumPy arrays; `n_labels` says what chance is.
-
     Example:
         >>> from fairgrad.groups import Groups
         >>> from fairgrad.measures import accuracy_parity
@@ -547,7 +508,11 @@ def step(
         >>> weights.round(4)
         array([0.9, 1.1])
     """
-    counts, n_rows = _relative(constants, counts, n_rows)
+    total = counts.sum() / constants.n_problems
+    if n_rows is None:
+        n_rows = total
+    else:  # in units of the mean weight
+        counts = counts * (n_rows / _at_least(NOTHING, total))
     rows, errors = estimate_errors(constants, state, counts, n_rows)
     violation = violations(constants, errors)
     seen, rate = state.seen, constants.fairness_rate
@@ -558,14 +523,6 @@ def step(
     multipliers = _within(constants, state.multipliers + rate * violation)
     used = _with_proportional(constants, multipliers, violation)
     return State(rows, errors, multipliers, seen), cell_weights(constants, used)
-
-
-def _relative(constants: Constants, counts: Array, n_rows: Array | None) -> tuple[Array, Array]:
-    """Counts in units of the mean weight, and the rows of each problem."""
-    total = counts.sum() / constants.n_problems
-    if n_rows is None:
-        return counts, total
-    return counts * (n_rows / _at_least(NOTHING, total)), n_rows
 
 
 def current_weights(constants: Constants, state: State) -> Array:
@@ -579,34 +536,23 @@ def current_weights(constants: Constants, state: State) -> Array:
 def estimate_errors(
     constants: Constants, state: State, counts: Array, n_rows: Array = 0.0
 ) -> tuple[Array, Array]:
-    """``e = wrong rows / rows``, of the batch and of what is remembered.
+    """``e = wrong rows / rows``, of the batch and of what is remembered: (K,) rows and errors.
 
     With no memory a cell in the batch has its batch error, and an absent one keeps its last
     estimate: what is remembered weighs next to nothing. Otherwise so much of all rows is kept. A
     cell never seen uses the error of its label, so that it changes no weight. With the automatic
     rate what is kept depends on `n_rows`, the rows of the batch.
-
-    Returns:
-        (K,) the rows to remember, and (K,) the errors.
     """
     n_cells = counts.shape[1]
-    may_borrow = _may_borrow(state.rows)
-    if may_borrow:
-        by_label = counts.reshape(counts.shape[0] * constants.n_label_rows, -1)
-        borrowed = BORROWED * _sum_last(by_label)[:, None]
-        counts = (by_label + borrowed).reshape(-1, n_cells)
+    by_label = counts.reshape(counts.shape[0] * constants.n_label_rows, -1)
+    borrowed = BORROWED * _sum_last(by_label)[:, None]
+    counts = (by_label + borrowed).reshape(-1, n_cells)
     known, outcomes, rows = state.errors, counts[1], counts[0] + counts[1]
     if constants.n_outcomes > 1:
         known, outcomes, rows = known.reshape(-1, n_cells), counts[1:], counts.sum(0)
     rows = state.rows + rows
-    errors = state.rows * known
-    errors += outcomes
-    errors /= rows
-    if may_borrow:
-        kept = _at_most(TINY, rows)
-    else:  # all have more
-        kept = np.empty_like(rows)
-        kept.fill(TINY)
+    errors = (state.rows * known + outcomes) / rows
+    kept = _at_most(TINY, rows)
     memory = constants.error_memory
     if constants.auto is not None:
         memory = _at_least(0.0, 1 - n_rows / constants.auto.pool)
@@ -623,7 +569,7 @@ def levels(constants: Constants, errors: Array) -> Array:
 def violations(constants: Constants, errors: Array) -> Array:
     """``F - upper`` and ``lower - F``: (S, J), positive where a bound is broken."""
     level = times(constants, errors).reshape(1, -1)
-    return (constants.sign * level if _has_two_sides(constants) else level) - constants.room
+    return constants.sign * level - constants.room
 
 
 def net_multipliers(constants: Constants, multipliers: Array) -> Array:
@@ -633,9 +579,7 @@ def net_multipliers(constants: Constants, multipliers: Array) -> Array:
 
 def cell_weights(constants: Constants, multipliers: Array) -> Array:
     """``w_k = 1 + (C' (lambda - delta))_k / p_k``: (K,)."""
-    two_sides = _has_two_sides(constants)
-    net = net_multipliers(constants, multipliers) if two_sides else multipliers[0]
-    return net_weights(constants, net)
+    return net_weights(constants, net_multipliers(constants, multipliers))
 
 
 def net_weights(constants: Constants, net: Array) -> Array:
@@ -667,10 +611,6 @@ def opposed(weights: Array, losses: Array) -> tuple[Array, Array]:
     The loss ``w l`` of such a row, l = -log p_y, is replaced by ``|w| (-log(1 - p_y))``. As that
     depends on l alone, ``-log(1 - exp(-l))``, its gradient is that of l times a number:
     ``w p_y / (1 - p_y)``.
-
-    Args:
-        weights: (n,) weights of the rows.
-        losses: (n,) their log losses.
 
     Returns:
         (n,) what to multiply each loss by, and (n,) what to add for the value of the loss.
@@ -727,19 +667,6 @@ def _with_proportional(constants: Constants, multipliers: Array, violation: Arra
     if not _is_used(constants.proportional_rate):
         return multipliers
     return multipliers + constants.proportional_rate * _at_least(constants.floor, violation)
-
-
-def _may_borrow(rows: Array) -> bool:
-    """Whether a cell was never seen: one that was has at least `TINY` rows.
-
-    To look at tensors would mean to wait for an accelerator.
-    """
-    return type(rows) is not np.ndarray or bool(rows[rows.argmin()] < TINY)
-
-
-def _has_two_sides(constants: Constants) -> bool:
-    """Whether there are multipliers of lower bounds, too; a single side has the sign 1."""
-    return len(constants.bound) > 1
 
 
 # NumPy's methods ``sum`` and ``clip`` take much longer than its functions where arrays are small.

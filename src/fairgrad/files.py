@@ -34,13 +34,7 @@ damaged, the other still says that there was one."""
 
 
 def write_whole(path: Path, content: str | bytes, *, private: bool = False) -> None:
-    """Writes a file at once; an existing file is replaced.
-
-    Args:
-        path: of the file.
-        content: all of it.
-        private: whether it holds rows about people, and only its owner may read it.
-    """
+    """Writes a file at once; a private one, which holds rows about people, for its owner alone."""
     with whole_file(path, private=private) as beside:
         beside.write_bytes(
             content.encode(errors="replace") if isinstance(content, str) else content
@@ -49,12 +43,7 @@ def write_whole(path: Path, content: str | bytes, *, private: bool = False) -> N
 
 @contextmanager
 def whole_file(path: Path, *, private: bool = False) -> Iterator[Path]:
-    """A file to write, in a folder beside; it takes its place when all went well.
-
-    Args:
-        path: where it will be.
-        private: whether only its owner may read it; else it has the permissions that umask gives.
-    """
+    """A file to write, in a folder beside; it takes its place when all went well."""
     path.parent.mkdir(parents=True, exist_ok=True)
     # A folder, not a file of another name: the ending tells writers the format.
     folder = Path(tempfile.mkdtemp(prefix=f".{path.name[:50]}.", dir=path.parent))

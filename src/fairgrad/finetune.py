@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import copy
-import hashlib
-import io
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,9 +18,8 @@ from torch.utils.data import default_collate
 
 from fairgrad.checks import check_count, check_number
 from fairgrad.columns import as_columns, sensitive_columns
-from fairgrad.dual import check_costs, cost_shares
+from fairgrad.dual import check_costs
 from fairgrad.evaluate import cell_rates, levels_of
-from fairgrad.files import write_whole
 from fairgrad.frontier import Frontier
 from fairgrad.groups import group_rows
 from fairgrad.measures import accuracy_parity, constraints_of, desirable_labels
@@ -47,11 +43,6 @@ __all__ = [
     "predict_logits",
 ]
 
-STATES = ("module", "optimizer", "criterion")
-"""What a checkpoint holds the state of."""
-
-MakeOptimizer = Callable[..., torch.optim.Optimizer]
-
 
 @dataclass(frozen=True, eq=False)
 class FineTuned:
@@ -60,9 +51,8 @@ class FineTuned:
     Attributes:
         module: the trained network, an ordinary module in evaluation mode.
         classes: the labels in the order of its outputs; with one output, above 0 is the second.
-        history: one dictionary per epoch: the mean training loss (with its fairness weights). With
-            validation rows also accuracy, unfairness (mean of |F|) and, with a cost matrix, merit
-            (``fairgrad.dual.cost_shares``).
+        history: one dictionary per epoch: the mean training loss (with its fairness weights), and
+            with validation rows their accuracy and unfairness (mean of |F|).
 
     Example:
         >>> _ = torch.manual_seed(0)
@@ -91,13 +81,12 @@ def finetune(
     cost_matrix: Any = None,
     head: str | None = None,
     transform: Callable[[Any], Any] | None = None,
-    optimizer: MakeOptimizer = torch.optim.AdamW,
+    optimizer: Callable[..., torch.optim.Optimizer] = torch.optim.AdamW,
     learning_rate: float = 1e-4,
     clip_norm: float | None = None,
     max_iter: int = 3,
     batch_size: int = 64,
     validation: Any = None,
-    checkpoint: str | Path | None = None,
     random_state: Any = None,
     verbose: bool | str = "auto",
 ) -> FineTuned:
@@ -131,7 +120,6 @@ def finetune(
         max_iter: epochs, passes over the rows.
         batch_size: rows per step.
         validation: (X, y, sensitive_features) to judge every epoch on.
-        checkpoint: a file written after every epoch. The same call resumes from it.
         random_state: seed of the new head, the shuffling and the dropout.
         verbose: True shows a progress bar; "auto" on terminals, when it takes long.
 
@@ -170,7 +158,7 @@ def finetune(
     classes = rows.groups.labels
     judge = None
     if validation is not None:
-        judge = _judge(validation, transform, classes, fairness_measure, y_desirable, cost_matrix)
+        judge = _judge(validation, transform, classes, fairness_measure, y_desirable)
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     name, old_head = find_head(module, head)
     check_costs(cost_matrix, len(classes))
@@ -193,117 +181,50 @@ def finetune(
         trainable = [p for p in tuned.parameters() if p.requires_grad]
         if not trainable:
             raise ValueError("module: expected parameters that require a gradient, got none.")
-        solver = optimizer(trainable, lr=learning_rate)
-        training = _Training(
-            tuned, criterion, solver, learning_rate, clip_norm, max_iter, batch_size, seed
-        )
-        if checkpoint is not None:
-            measure = getattr(fairness_measure, "__qualname__", fairness_measure)
-            settings = (measure, epsilon, fairness_rate, cost_matrix)
-            training.resume(Path(checkpoint), settings, rows.label.tobytes(), rows.group.tobytes())
-        training.train(inputs, judge, verbose)
-    return FineTuned(tuned.eval(), classes, training.history)
-
-
-@dataclass(eq=False)
-class _Training:
-    """One fine-tuning in progress, which may have a file to resume from."""
-
-    module: nn.Module
-    criterion: _BatchLoss
-    optimizer: torch.optim.Optimizer
-    learning_rate: float
-    clip_norm: float | None
-    max_iter: int
-    batch_size: int
-    seed: int
-    history: list[dict[str, float]] = field(default_factory=list)
-    file: Path | None = None
-    key: str = ""
-
-    def train(
-        self,
-        inputs: NetworkInputs,
-        judge: Callable[[nn.Module], dict[str, float]] | None,
-        verbose: bool | str,
-    ) -> None:
-        """Trains the epochs that are left."""
-        n_steps = math.ceil(len(inputs) / self.batch_size)
-        first = len(self.history) * n_steps
+        solver, history = optimizer(trainable, lr=learning_rate), []
+        n_steps = math.ceil(len(inputs) / batch_size)
         losses, order = 0.0, np.empty(0, dtype=np.int64)
-        self.module.train()
-        bar = _progress(self.max_iter * n_steps - first, verbose, "fine-tuning")
+        tuned.train()
+        bar = _progress(max_iter * n_steps, verbose, "fine-tuning")
         for place in bar:
-            epoch, step = divmod(first + place, n_steps)
+            epoch, step = divmod(place, n_steps)
+            passed = epoch + step / n_steps
             if step == 0:
-                # Each epoch has seeds of its own, so any can be repeated.
-                torch.manual_seed(self.seed + epoch)
-                order = np.random.default_rng([self.seed, epoch]).permutation(len(inputs))
+                torch.manual_seed(seed + epoch)
+                order = np.random.default_rng([seed, epoch]).permutation(len(inputs))
                 losses = 0.0
-            batch = order[step * self.batch_size : (step + 1) * self.batch_size]
-            loss = self._step(inputs.batch(batch), batch, epoch + step / n_steps)
-            losses += loss * len(batch)
-            bar.text = f"epoch {epoch + 1} of {self.max_iter}"
+            for group in solver.param_groups:
+                group["lr"] = learning_rate * 0.5 * (1.0 + math.cos(math.pi * passed / max_iter))
+            batch = order[step * batch_size : (step + 1) * batch_size]
+            loss = criterion(_logits(tuned, inputs.batch(batch)), torch.from_numpy(batch))
+            losses += len(batch) * _step(loss, solver, tuned, clip_norm, passed)
+            bar.text = f"epoch {epoch + 1} of {max_iter}"
             if step == n_steps - 1:
-                judged = {} if judge is None else judge(self.module)
-                self.history.append({"loss": losses / len(order), **judged})
-                self._save()
+                judged = {} if judge is None else judge(tuned)
+                history.append({"loss": losses / len(inputs), **judged})
+    return FineTuned(tuned.eval(), classes, history)
 
-    def _step(self, batch: Any, rows: Ints, epoch: float) -> float:
-        """One step of the optimizer after so many epochs; the loss before it."""
-        for group in self.optimizer.param_groups:
-            decay = 0.5 * (1.0 + math.cos(math.pi * epoch / self.max_iter))
-            group["lr"] = self.learning_rate * decay
-        loss = self.criterion(_logits(self.module, batch), torch.from_numpy(rows))
-        value = float(loss.detach())
-        if not math.isfinite(value):
-            raise FloatingPointError(
-                f"the loss became {value} after {epoch:.2f} epochs: lower learning_rate or "
-                "fairness_rate, or set clip_norm."
-            )
-        self.optimizer.zero_grad()
-        loss.backward()
-        if self.clip_norm is not None:
-            torch.nn.utils.clip_grad_norm_(self.module.parameters(), self.clip_norm)
-        self.optimizer.step()
-        return value
 
-    def _save(self) -> None:
-        if self.file is None:
-            return
-        states = {name: getattr(self, name).state_dict() for name in STATES}
-        buffer = io.BytesIO()
-        torch.save({"key": self.key, "history": self.history, **states}, buffer)
-        write_whole(self.file, buffer.getvalue())
-
-    def resume(self, file: Path, settings: tuple[Any, ...], *data: bytes) -> None:
-        """Restores the last whole epoch of a file, if it is there, and saves every further one.
-
-        Raises:
-            ValueError: if the file is of another network, other rows or other settings.
-        """
-        numbers = (self.learning_rate, self.clip_norm, self.max_iter, self.batch_size, self.seed)
-        solver = type(self.optimizer).__name__
-        described = repr((self.module, settings, solver, numbers)).encode()
-        key = hashlib.blake2b(described, digest_size=16)
-        for tensor in self.module.state_dict().values():
-            bits = tensor.detach().cpu().contiguous().view(-1).view(torch.uint8)
-            key.update(bits.numpy().tobytes())
-        for content in data:
-            key.update(content)
-        self.file, self.key = file, key.hexdigest()
-        if not file.exists():
-            return
-        # Tensors and plain values only: no code is run, whoever wrote the file.
-        saved: dict[str, Any] = torch.load(file, weights_only=True)
-        if saved.get("key") != self.key:
-            raise ValueError(
-                f"checkpoint: {file.name} is of another network, other data or other settings; "
-                "delete it, or name another file."
-            )
-        self.history = saved["history"]
-        for name in STATES:
-            getattr(self, name).load_state_dict(saved[name])
+def _step(
+    loss: Any,
+    solver: torch.optim.Optimizer,
+    module: nn.Module,
+    clip_norm: float | None,
+    passed: float,
+) -> float:
+    """One step of the optimizer, after so many epochs; gives the loss before it."""
+    value = float(loss.detach())
+    if not math.isfinite(value):
+        raise FloatingPointError(
+            f"the loss became {value} after {passed:.2f} epochs: lower learning_rate or "
+            "fairness_rate, or set clip_norm."
+        )
+    solver.zero_grad()
+    loss.backward()
+    if clip_norm is not None:
+        torch.nn.utils.clip_grad_norm_(module.parameters(), clip_norm)
+    solver.step()
+    return value
 
 
 class _BatchLoss(nn.Module):
@@ -342,7 +263,6 @@ def _judge(
     classes: NDArray[Any],
     measure: Any,
     y_desirable: Any,
-    cost_matrix: Any,
 ) -> Callable[[nn.Module], dict[str, float]]:
     """A function from a network to its figures on validation rows, which are checked at once."""
     X, y, s, _ = unpack_rows(validation, "validation")
@@ -354,9 +274,6 @@ def _judge(
         margin = logits[:, 0] > 0 if logits.shape[1] == 1 else logits.argmax(1)
         predicted = margin.long().numpy()
         figures = {"accuracy": float((predicted == rows.label).mean())}
-        if cost_matrix is not None:
-            shares = cost_shares(cost_matrix, len(classes))
-            figures["merit"] = 1.0 - float(shares[rows.label, predicted].mean())
         if measure is not None and s is not None:
             constraints = constraints_of(measure, rows.groups, y_desirable=y_desirable)
             rates = cell_rates(constraints, rows, predicted)
@@ -500,10 +417,10 @@ def finetune_head(
         torch.Size([2000, 2])
     """
     estimator = FairGradClassifier() if estimator is None else estimator
-    is_linear = isinstance(estimator, FairGradClassifier) and estimator.module is None
+    is_linear = isinstance(estimator, FairGradClassifier)
     if not is_linear or np.size(estimator.hidden_layer_sizes):
         raise ValueError(
-            "estimator: expected a linear FairGradClassifier (no hidden_layer_sizes, no module), "
+            "estimator: expected a linear FairGradClassifier (no hidden_layer_sizes), "
             f"got {estimator!r}."
         )
     features = partial(
@@ -623,10 +540,8 @@ class NetworkInputs:
     """Rows for a network, gathered batch by batch: only one batch is in memory at a time.
 
     Args:
-        rows: a tensor or array, a mapping of these (a tokeniser's output), anything with a method
-            ``batch(rows)``, or a sequence of examples, which
-            PyTorch's own collation puts together.
-        transform: applied to every batch, such as a normalisation or a tokeniser; None for none.
+        rows: as in `finetune`.
+        transform: applied to every batch; None for none.
 
     Raises:
         TypeError: if they are of no kind that can be read.
@@ -634,16 +549,15 @@ class NetworkInputs:
     """
 
     def __init__(self, rows: Any, transform: Callable[[Any], Any] | None = None) -> None:
-        named = rows if isinstance(rows, Mapping) else {"X": rows}
-        columns = {str(name): _readable(column) for name, column in named.items()}
+        is_named = isinstance(rows, Mapping)
+        columns = {str(k): _readable(v) for k, v in (rows if is_named else {"X": rows}).items()}
         lengths = {name: len(column) for name, column in columns.items()}
         if len(set(lengths.values())) != 1:
             raise ValueError(f"X: expected named columns of one length, got {lengths}.")
-        self.rows = columns if isinstance(rows, Mapping) else columns["X"]
-        self.transform = transform
         self._n = next(iter(lengths.values()))
         if self._n == 0:
             raise ValueError("X: expected at least one row, got none.")
+        self.rows, self.transform = columns if is_named else columns["X"], transform
 
     def __len__(self) -> int:
         return self._n

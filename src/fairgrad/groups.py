@@ -22,6 +22,7 @@ from fairgrad.columns import (
     as_column,
     as_columns,
     codes_among,
+    distinct,
     encode,
 )
 
@@ -112,9 +113,9 @@ class Groups:
                 "counts: expected a mapping {(label, sensitive value, ...): rows} with keys of one "
                 f"length, at least 2; got {counts!r}."
             )
-        y, *s = (_plain_array(column) for column in zip(*keys, strict=True))
+        y, *s = (list(column) for column in zip(*keys, strict=True))
         names = _index_names(counts, len(s))
-        rows = check_weights(_plain_array([n for _, n in items]), len(items), "counts")
+        rows = check_weights([n for _, n in items], len(items), "counts")
         groups = cls.from_data(y, dict(zip(names[1:], s, strict=True)), rows)
         return replace(groups, label_name=names[0])
 
@@ -258,18 +259,15 @@ class Groups:
         Raises:
             ValueError: if a row's combination of values was never seen.
         """
-        columns = self._same_attributes(s, "s")
         codes = [
-            _recode(encode(column, f"s ({name})"), values, f"s ({name})")
-            for (name, column), values in zip(columns.items(), self.values, strict=True)
+            codes_among(encode(column, f"s ({name})"), self.values[a], f"s ({name})")
+            for a, (name, column) in enumerate(self._same_attributes(s, "s").items())
         ]
-        group, is_seen = self._look_up(codes)
-        unseen = ~is_seen
-        if unseen.any():
-            row = int(np.flatnonzero(unseen)[0])
+        group = self._look_up(codes)
+        if (group == UNKNOWN).any():
             raise ValueError(
-                f"s: row {row} has a combination of values that was never seen; the known groups "
-                f"are {list(self.names)}."
+                f"s: row {int(np.argmin(group))} has a combination of values that was never seen; "
+                f"the known groups are {list(self.names)}."
             )
         return group
 
@@ -290,13 +288,13 @@ class Groups:
             >>> Groups.from_data([0, 1, 1], ["F", "M", None]).find_groups(["M", None, "F"])
             array([ 1, -1,  0])
         """
-        columns = self._same_attributes(s, argument)
-        codes = []
-        for (name, column), values in zip(columns.items(), self.values, strict=True):
-            codes.append(codes_among(column, values, argument, name))
-        group, is_seen = self._look_up(codes)
-        is_known = np.all([column != UNKNOWN for column in codes], axis=0)
-        return np.where(is_seen & is_known, group, UNKNOWN)
+        codes = [
+            codes_among(encode(column, f"{argument} ({name})"), self.values[a], argument, name)
+            for a, (name, column) in enumerate(self._same_attributes(s, argument).items())
+        ]
+        return np.where(
+            np.all([column != UNKNOWN for column in codes], axis=0), self._look_up(codes), UNKNOWN
+        )
 
     def _same_attributes(self, s: Any, argument: str) -> dict[str, Any]:
         """Columns by the attributes' names, in their order."""
@@ -309,14 +307,13 @@ class Groups:
             return {name: columns[name] for name in self.attributes}
         return columns
 
-    def _look_up(self, codes: Sequence[Ints]) -> tuple[Ints, NDArray[np.bool_]]:
-        """(N,) the group with these codes of its attributes, and whether there is one."""
+    def _look_up(self, codes: Sequence[Ints]) -> Ints:
+        """(N,) the group with these codes of its attributes, -1 if there is none."""
         radix = [len(values) + 1 for values in self.values]
         known, joint = _join(list(self.codes.T), radix), _join(codes, radix)
         order = np.argsort(known)
-        place = np.minimum(np.searchsorted(known[order], joint), len(known) - 1)
-        group = order[place]
-        return group, known[group] == joint
+        group = order[np.minimum(np.searchsorted(known[order], joint), len(known) - 1)]
+        return np.where(known[group] == joint, group, UNKNOWN)
 
     def place(self, y: Any, s: Any, sample_weight: Any = None) -> GroupedRows:
         """Other rows of the same labels and groups, such as those a fitted model is judged on.
@@ -338,7 +335,7 @@ class Groups:
         Raises:
             ValueError: if a label was never seen.
         """
-        return _recode(_encode_labels(y, argument)[1], self.labels, argument)
+        return codes_among(_encode_labels(y, argument)[1], self.labels, argument)
 
 
 @dataclass(frozen=True, eq=False)
@@ -415,7 +412,7 @@ def group_rows(
     label_name, encoded = _encode_labels(y, y_name)
     if labels is not None:
         known = _encode_labels(labels, "labels")[1].values
-        encoded = Codes(_recode(encoded, known, y_name), known)
+        encoded = Codes(codes_among(encoded, known, y_name), known)
     n_rows = len(encoded.codes)
     columns = {
         name: encode(column, s_name if name == "s" else f"{s_name} ({name})")
@@ -426,7 +423,7 @@ def group_rows(
     weight = check_weights(sample_weight, n_rows, weight_name, y_name)
     radix = [len(column.values) + 1 for column in columns.values()]
     joint = _join([column.codes for column in columns.values()], radix)
-    present, group = _present(joint, int(np.prod(radix)))
+    present, group = distinct(joint)
     groups = Groups(
         labels=encoded.values,
         attributes=tuple(columns),
@@ -521,33 +518,10 @@ def _encode_labels(y: Any, argument: str = "y") -> tuple[str, Codes]:
     return name, labels
 
 
-def _recode(encoded: Codes, values: NDArray[Any], argument: str) -> Ints:
-    """The codes of a column among the values of another one, which must hold them all."""
-    place = {value: index for index, value in enumerate(values.tolist())}
-    table = [place.get(value, UNKNOWN) for value in encoded.values.tolist()]
-    used = np.unique(encoded.codes[encoded.codes != UNKNOWN])
-    unknown = [encoded.values[code] for code in used.tolist() if table[code] == UNKNOWN]
-    if unknown:
-        raise ValueError(
-            f"{argument}: got {str(unknown[0])!r}, which was never seen; the known values are "
-            f"{values.tolist()}."
-        )
-    recoded: Ints = np.append(np.asarray(table, dtype=np.int64), UNKNOWN)[encoded.codes]
-    return recoded
-
-
 def _cell_sums(label: Ints, group: Ints, weight: Floats | None, shape: tuple[int, ...]) -> Floats:
     """(L, G) rows of each cell, or the sums of their weights."""
     mass = np.bincount(label * shape[1] + group, weight, minlength=shape[0] * shape[1])
     return mass.astype(np.float64).reshape(shape)
-
-
-def _present(joint: Ints, n_joint: int) -> tuple[Ints, Ints]:
-    """The different numbers in order, and which one each row has; few possible ones are counted."""
-    if n_joint > max(len(joint), 1 << 16):
-        return np.unique(joint, return_inverse=True)
-    seen = np.bincount(joint, minlength=n_joint) > 0
-    return np.flatnonzero(seen), (np.cumsum(seen) - 1)[joint]
 
 
 def _join(codes: Sequence[Ints], radix: Sequence[int]) -> Ints:
@@ -574,15 +548,6 @@ def _check_length(got: int, expected: int, argument: str, other: str) -> None:
         raise ValueError(
             f"{argument}: expected one value per row of {other} ({expected}), got {got}."
         )
-
-
-def _plain_array(values: Sequence[Any]) -> NDArray[Any]:
-    """Integers as an integer array, anything else as objects, so that None stays None."""
-    if all(isinstance(value, (int, np.integer)) and abs(int(value)) < 2**63 for value in values):
-        return np.asarray(values, dtype=np.int64)
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
-    return array
 
 
 def _index_names(counts: Any, n_attributes: int) -> list[str]:

@@ -7,41 +7,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from lightgbm import Booster, LGBMClassifier
 from lightgbm.basic import LightGBMError
-from sklearn.preprocessing import LabelEncoder
-from sklearn.utils.validation import check_is_fitted
+from sklearn.metrics import log_loss
 
-from fairgrad.boosting.estimator import (
-    FAIRNESS_METRICS,
-    FAIRNESS_PARAMETERS,
-    EvalSets,
-    FairBoostingMixin,
-    fairness_file,
-    list_metrics,
-    read_model,
-    write_model,
-)
+from fairgrad.boosting.estimator import FAIRNESS_PARAMETERS, FairBoostingMixin
 from fairgrad.boosting.objective import BoostingObjective, predicted_labels, probabilities
 from fairgrad.checks import naming_rows
-from fairgrad.columns import as_column, as_pandas
+from fairgrad.columns import as_column
 
 if TYPE_CHECKING:
-    import os
-    from pathlib import Path
     from typing import Self
 
     from fairgrad.groups import Floats
 
-__all__ = ["FairGradLGBMClassifier", "LightGBMObjective", "load", "save"]
+__all__ = ["FairGradLGBMClassifier", "LightGBMObjective"]
 
-METRIC_PARAMETERS = ("metric", "metrics", "metric_types")
+METRIC_PARAMETERS = ("eval_metric", "metric", "metrics", "metric_types")
 NO_METRIC = ("", "None", "none", "na", "null", "custom")
-METRICS = {
-    **dict.fromkeys(("logloss", "binary_logloss", "multi_logloss"), "logloss"),
-    **dict.fromkeys(("error", "binary_error", "multi_error"), "error"),
-    **{name: name for name in FAIRNESS_METRICS},
-}
-"""Metrics computed here, as LightGBM cannot tell that the scores of our objective are logits."""
-
 RANKING_METRICS = ("auc", "average_precision", "auc_mu")
 """LightGBM's own metrics that look at the order of the scores only."""
 
@@ -122,7 +103,8 @@ class FairGradLGBMClassifier(FairBoostingMixin, LGBMClassifier):
     refused_parameters = dict.fromkeys(
         ("scale_pos_weight", "is_unbalance", "unbalance", "unbalanced_sets"), "class_weight"
     )
-    file_format = "fairgrad.lightgbm"
+    plain_class = "LGBMClassifier"
+    not_packed = {"_Booster": None, "_evals_result": {}, "_best_score": {}, "_class_map": None}  # noqa: RUF012
 
     def fit(  # type: ignore[override]  # further options of LightGBM's fit go through as they are
         self,
@@ -132,9 +114,6 @@ class FairGradLGBMClassifier(FairBoostingMixin, LGBMClassifier):
         *,
         sensitive_features: Any = None,
         eval_set: Any = None,
-        eval_X: Any = None,
-        eval_y: Any = None,
-        eval_sensitive_features: Any = None,
         eval_metric: Any = None,
         init_model: Any = None,
         **fit_options: Any,
@@ -147,52 +126,42 @@ class FairGradLGBMClassifier(FairBoostingMixin, LGBMClassifier):
             sample_weight: (n,) non-negative weights.
             sensitive_features: (n,) sensitive values, or a table with one column per attribute;
                 missing values and -1 are unknown and in no constraint.
-            eval_set: pairs (X, y) to evaluate the model on after each round.
-            eval_X: the same in LightGBM's newer way: features, or a tuple of several.
-            eval_y: the labels that go with eval_X.
-            eval_sensitive_features: sensitive values of each of these pairs.
-            eval_metric: functions of labels and raw scores, or names: "logloss", "error", "auc",
-                "average_precision", "auc_mu", and with eval_sensitive_features "unfairness" (the
-                mean of ``|F|``) and "fair_error" (the error rate plus the mean violation of the
-                bounds). "fair_error" is the default with eval_sensitive_features, so that
-                early stopping respects fairness; "logloss" without.
-            init_model: a fitted model, booster or file to continue from. If there are multipliers
-                (in the model, or beside the file) they continue as well.
+            eval_set: pairs (X, y) to evaluate the model on after each round; of an aware model
+                (X, y, sensitive_features).
+            eval_metric: functions of labels and raw scores, or names: "logloss" (the default),
+                "error", "auc", "average_precision", "auc_mu". None of these looks at fairness: to
+                stop early, pass a function of your own that knows the groups of the eval set.
+            init_model: a fitted model, booster or file to continue from. The multipliers of a
+                fitted model continue as well.
             **fit_options: whatever else `LGBMClassifier.fit` takes.
 
         Raises:
             ValueError: if sensitive_features are missing, or an argument is not allowed, or no
                 feature can be split.
         """
-        X, y, sample_weight = as_pandas(X), as_column(y), as_column(sample_weight)
-        pairs = _eval_pairs(eval_set, eval_X, eval_y)
-        parts = self._prepare(
-            X, y, sensitive_features, sample_weight, init_model, pairs, eval_sensitive_features
-        )
-        objective, labels, metrics = parts.objective, parts.eval_labels, eval_metric
-        if objective is not None:
-            labels = parts.sets.label  # LightGBM does not encode them itself
-            metrics = self._metrics(eval_metric, parts.sets)
+        sample_weight = as_column(sample_weight)
+        parts = self._prepare(X, y, sensitive_features, sample_weight, init_model, eval_set)
+        if parts.objective is not None:
+            eval_metric = self._metrics(eval_metric)
         options = {
-            "eval_X": tuple(parts.eval_features) or None,
-            "eval_y": tuple(labels) or None,
-            "eval_metric": metrics,
+            "eval_X": tuple(features for features, _ in parts.eval_set) or None,
+            "eval_y": tuple(label for _, label in parts.eval_set) or None,
+            "eval_metric": eval_metric,
             "init_model": init_model,
             **fit_options,
         }
-        self._fair_objective = objective
+        self._fair_objective = parts.objective
         try:
             with naming_rows("X"):
-                super().fit(parts.features, y, sample_weight, **options)
+                super().fit(parts.features, parts.labels, sample_weight, **options)
         except LightGBMError as error:
             raise _explain(error) from error
         finally:
             del self._fair_objective
-        self._set_fitted(objective, parts.encoder)
-        if objective is not None:
+        if parts.objective is not None:
             self._objective = "binary" if self._n_classes == 2 else "multiclass"
             self._Booster = _name_objective(self.booster_, self._n_classes)
-            self._warn_of_fault(objective)
+        self._set_fitted(parts)
         return self
 
     def _process_params(self, stage: str) -> dict[str, Any]:
@@ -206,71 +175,55 @@ class FairGradLGBMClassifier(FairBoostingMixin, LGBMClassifier):
             params["metric"] = []  # LightGBM's default metrics would read scores as probabilities
         return params
 
-    def _metrics(self, eval_metric: Any, sets: EvalSets) -> list[Any]:
-        """The metrics of a fair fit: our functions, and those left to LightGBM.
+    def _metrics(self, eval_metric: Any) -> list[Any]:
+        """The metrics of a fair fit: LightGBM's own would take scores for probabilities.
 
         Raises:
-            ValueError: if a metric is not known, or needs sensitive values that are not given.
+            ValueError: if a metric is not known.
         """
-        params = self.get_params()
-        wanted = list_metrics(eval_metric)
-        for parameter in METRIC_PARAMETERS:
-            wanted += list_metrics(params.get(parameter))
-        wanted = wanted or ["fair_error" if sets else "logloss"]
-        ours: dict[str, None] = {}  # each once, in order
-        others = []
-        for name in wanted:
-            if callable(name) or name in RANKING_METRICS:
-                others.append(name)
-            elif name in METRICS:
-                ours[METRICS[name]] = None
-            elif name not in NO_METRIC:
+        params = {"eval_metric": eval_metric, **self.get_params()}
+        wanted: list[Any] = []
+        for metric in (params.get(name) for name in METRIC_PARAMETERS):
+            wanted += metric if isinstance(metric, (list, tuple, set)) else [metric]
+        metrics: dict[Any, None] = {}  # each once, in order
+        for metric in [one for one in wanted if one is not None] or ["logloss"]:
+            if callable(metric) or metric in RANKING_METRICS:
+                metrics[metric] = None
+            elif metric in METRICS:
+                metrics[METRICS[metric]] = None
+            elif metric not in NO_METRIC:
                 raise ValueError(
                     "eval_metric: expected functions or names among "
-                    f"{[*METRICS, *RANKING_METRICS]}, got {name!r}."
+                    f"{[*METRICS, *RANKING_METRICS]}, got {metric!r}."
                 )
-        sets.require(ours)
-        return [*(_metric(name, sets) for name in ours), *others]
+        return list(metrics)
+
+    def tree_bytes(self) -> bytes:
+        """The trees in the library's own format."""
+        text: str = self.booster_.model_to_string(num_iteration=-1)
+        return text.encode()
+
+    def load_trees(self, trees: bytes) -> None:
+        """Sets the trees from what `tree_bytes` gave."""
+        self._Booster = Booster(model_str=trees.decode())
+        self._Booster.best_iteration = self._best_iteration
 
 
-def _metric(name: str, sets: EvalSets) -> Any:
-    """One of the values of `METRICS`, as a function in the form LightGBM's estimators take."""
-
-    def metric(y_true: Any, y_pred: Any, weight: Any) -> list[tuple[str, float, bool]]:
-        label = np.asarray(y_true).astype(np.int64)
-        predicted = predicted_labels(y_pred)
-        if name in FAIRNESS_METRICS:
-            value = sets.fairness(label, predicted, weight).get(name)  # None: groups are unknown
-        else:
-            losses = _log_losses(y_pred, label) if name == "logloss" else predicted != label
-            value = float(np.average(losses, weights=weight))
-        return [] if value is None else [(name, value, False)]  # higher is not better
-
-    return metric
+def _log_loss(y_true: Any, scores: Any, weight: Any) -> tuple[str, float, bool]:
+    p = probabilities(np.asarray(scores, dtype=np.float64))
+    labels = np.arange(2 if p.ndim == 1 else p.shape[1])
+    return "logloss", log_loss(y_true, p, sample_weight=weight, labels=labels), False
 
 
-def _log_losses(scores: Floats, label: Any) -> Floats:
-    p = probabilities(scores)
-    probability = np.where(label == 1, p, 1 - p) if p.ndim == 1 else p[np.arange(len(label)), label]
-    losses: Floats = -np.log(np.maximum(probability, 1e-15))
-    return losses
+def _error(y_true: Any, scores: Any, weight: Any) -> tuple[str, float, bool]:
+    return "error", float(np.average(predicted_labels(scores) != y_true, weights=weight)), False
 
 
-def _eval_pairs(eval_set: Any, eval_X: Any, eval_y: Any) -> list[tuple[Any, Any]]:
-    """Features and labels of the eval sets, given as pairs or as features and labels.
-
-    Raises:
-        ValueError: if they are given in both ways.
-    """
-    if eval_set is not None and (eval_X is not None or eval_y is not None):
-        raise ValueError("eval_set: not together with eval_X and eval_y; give one or the other.")
-    if eval_set is not None:
-        return [eval_set] if isinstance(eval_set, tuple) else list(eval_set)
-    features, labels = (
-        () if argument is None else argument if isinstance(argument, tuple) else (argument,)
-        for argument in (eval_X, eval_y)
-    )
-    return list(zip(features, labels, strict=True))
+METRICS = {
+    **dict.fromkeys(("logloss", "binary_logloss", "multi_logloss"), _log_loss),
+    **dict.fromkeys(("error", "binary_error", "multi_error"), _error),
+}
+"""Metrics computed here, as LightGBM cannot tell that the scores of our objective are logits."""
 
 
 def _explain(error: LightGBMError) -> Exception:
@@ -295,90 +248,3 @@ def _name_objective(booster: Booster, n_classes: int) -> Booster:
     named = Booster(model_str=f"{head}\nobjective={objective}{names}{rest}")
     named.best_iteration, named.best_score = booster.best_iteration, booster.best_score
     return named
-
-
-def save(model: FairGradLGBMClassifier, path: str | os.PathLike[str]) -> Path:
-    """Writes a fitted model: the trees as LightGBM's text, classes and multipliers beside.
-
-    Any program that reads LightGBM's files gets the probabilities from the first file alone.
-
-    Args:
-        model: a fitted `FairGradLGBMClassifier`.
-        path: the file of the trees; the other one has the same name with ``.fairness.json`` added.
-
-    Raises:
-        TypeError: if the classes are neither strings nor numbers.
-        sklearn.exceptions.NotFittedError: if the model is not fitted.
-
-    Example:
-        >>> import tempfile, numpy as np
-        >>> X, y, s = np.arange(200.0)[:, None] % 2, np.arange(200) % 2, np.arange(200) // 100
-        >>> model = FairGradLGBMClassifier("accuracy_parity", n_estimators=2, n_jobs=1, verbose=-1)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     save(model.fit(X, y, sensitive_features=s), f"{folder}/model").exists()
-        True
-    """
-    check_is_fitted(model)
-    classes = model.classes_
-    if classes.dtype.kind not in "biufUO" or not all(
-        isinstance(value, (str, int, float)) for value in classes.tolist()
-    ):
-        raise TypeError(f"classes: expected strings or numbers, got {classes.tolist()}.")
-    notes = {
-        "classes": classes.tolist(),
-        "dtype": classes.dtype.str if classes.dtype.kind != "O" else "object",
-        "best_iteration": model.booster_.best_iteration,
-    }
-    trees = model.booster_.model_to_string(num_iteration=-1).encode()
-    return write_model(model, path, trees, notes)
-
-
-def load(path: str | os.PathLike[str]) -> FairGradLGBMClassifier:
-    """A model that `save` wrote: it predicts, and training can continue from it (``init_model=``).
-
-    Parameters of the training, such as the number of leaves, are not restored: give them to the
-    estimator that continues.
-
-    Raises:
-        FileNotFoundError: if one of the two files is missing.
-        ValueError: if they are not what `save` wrote.
-
-    Example:
-        >>> import tempfile, numpy as np
-        >>> X, y, s = np.arange(200.0)[:, None] % 2, np.arange(200) % 2, np.arange(200) // 100
-        >>> model = FairGradLGBMClassifier("accuracy_parity", n_estimators=2, n_jobs=1, verbose=-1)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = save(model.fit(X, y, sensitive_features=s), f"{folder}/model")
-        ...     bool((load(path).predict(X) == model.predict(X)).all())
-        True
-    """
-    notes, trees = read_model(path, FairGradLGBMClassifier.file_format)
-    booster = Booster(model_str=trees.decode())
-    classes = np.asarray(notes["classes"], dtype=notes["dtype"])
-    n_outputs = booster.num_model_per_iteration()
-    if n_outputs != (1 if len(classes) == 2 else len(classes)):
-        raise ValueError(
-            f"{path}: the trees have {n_outputs} outputs, which does not fit the classes "
-            f"{classes.tolist()} in {fairness_file(path).name}; the files are not of one model."
-        )
-    booster.best_iteration = notes["best_iteration"]
-    model = FairGradLGBMClassifier(
-        notes["fairness_measure"], epsilon=notes["epsilon"], use_sensitive="sensitive" in notes
-    )
-    # What LightGBM's fit sets; there is no public way to give a model its trees.
-    fitted = {
-        "_Booster": booster,
-        "_classes": classes,
-        "_n_classes": len(classes),
-        "_le": LabelEncoder().fit(classes),
-        "_class_map": {label: i for i, label in enumerate(classes.tolist())},
-        "_objective": "binary" if len(classes) == 2 else "multiclass",
-        "_n_features": booster.num_feature(),
-        "n_features_in_": booster.num_feature(),
-        "_best_iteration": booster.best_iteration,
-        "fitted_": True,
-    }
-    for name, value in fitted.items():
-        setattr(model, name, value)
-    model._restore_fitted(notes)  # noqa: SLF001 - a method of our own class
-    return model

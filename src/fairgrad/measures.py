@@ -17,7 +17,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -40,33 +40,6 @@ from fairgrad.rates import (
 
 if TYPE_CHECKING:
     from fairgrad.groups import Floats
-
-__all__ = [
-    "ALIASES",
-    "BOUNDED_RATES",
-    "MEASURES",
-    "AtLeast",
-    "AtMost",
-    "LargeGroups",
-    "MeasureFunction",
-    "On",
-    "Rates",
-    "accuracy_parity",
-    "among_large",
-    "as_measure",
-    "check_several_groups",
-    "constraints_of",
-    "demographic_parity",
-    "desirable_labels",
-    "equality_of_opportunity",
-    "equalized_odds",
-    "equalized_odds_all",
-    "four_fifths_rule",
-    "gaps_to_mean",
-    "label_of",
-    "measure_name",
-    "uses_desirable",
-]
 
 MeasureFunction = Callable[[Groups], Constraints]
 
@@ -239,19 +212,13 @@ ALIASES = {"equal_odds": "equalized_odds", "equal_opportunity": "equality_of_opp
 
 @dataclass(frozen=True)
 class _Bound:
-    """A bound on a rate of every group: a measure by itself, or one of a list.
-
-    Attributes:
-        rate: "accuracy"; "recall", ``P(h = l | y = l, s = r)`` of each of the labels l;
-            "selection_rate", ``P(h in labels | s = r)``; "false_positive_rate",
-            ``P(h in labels | y not in labels, s = r)``.
-        bound: from 0 to 1.
-        labels: one label or several; by default the desirable ones.
-    """
+    """A bound on a rate of every group: a measure by itself, or one of a list."""
 
     rate: str
     bound: float
     labels: Any = None
+    limits: ClassVar[tuple[float, float]]
+    words: ClassVar[str]
 
     def __post_init__(self) -> None:
         if self.rate not in BOUNDED_RATES:
@@ -269,6 +236,22 @@ class _Bound:
         if self.bound > 1:
             raise ValueError(f"bound: expected a rate from 0 to 1, got {self.bound}.")
 
+    def __call__(self, groups: Groups, y_desirable: Any = None) -> Constraints:
+        """The constraints on these groups."""
+        rates, by_label, names = self.rates(groups, y_desirable)
+        return gaps_to_mean(
+            replace(rates, r0=rates.r0 - self.bound),
+            by_label=by_label,
+            names=[f"{self.rate.replace('_', ' ')}, {name}" for name in names],
+            ratio=0.0,
+            lower=self.limits[0],
+            upper=self.limits[1],
+        )
+
+    @property
+    def __name__(self) -> str:
+        return f"{self.rate} {self.words} {self.bound:g}"
+
     @property
     def uses_desirable(self) -> bool:
         """Whether the labels it speaks of are the desirable ones."""
@@ -282,25 +265,12 @@ class _Bound:
         wanted = y_desirable if self.labels is None else self.labels
         if self.rate == "recall":
             labels = _required_labels(groups, wanted, self.rate)
-            names = [
-                f"{groups.label_name}={groups.labels[label]}, {name}"
-                for label in labels
-                for name in groups.names
-            ]
+            of_labels = [f"{groups.label_name}={groups.labels[label]}" for label in labels]
+            names = [f"{label}, {name}" for label in of_labels for name in groups.names]
             return recalls(groups, labels), True, names
         labels = _some_labels(groups, wanted, self.rate)
         made = selection_rates if self.rate == "selection_rate" else false_alarm_rates
         return made(groups, labels), True, groups.names
-
-    def _constraints(
-        self, groups: Groups, y_desirable: Any, lower: float, upper: float
-    ) -> Constraints:
-        rates, by_label, names = self.rates(groups, y_desirable)
-        less = replace(rates, r0=rates.r0 - self.bound)
-        constraint_names = [f"{self.rate.replace('_', ' ')}, {name}" for name in names]
-        return gaps_to_mean(
-            less, by_label=by_label, names=constraint_names, ratio=0.0, lower=lower, upper=upper
-        )
 
 
 class AtLeast(_Bound):
@@ -325,13 +295,7 @@ class AtLeast(_Bound):
         array([ 0.1, -0.1])
     """
 
-    def __call__(self, groups: Groups, y_desirable: Any = None) -> Constraints:
-        """The constraints on these groups."""
-        return self._constraints(groups, y_desirable, 0.0, np.inf)
-
-    @property
-    def __name__(self) -> str:
-        return f"{self.rate} at least {self.bound:g}"
+    limits, words = (0.0, np.inf), "at least"
 
 
 class AtMost(_Bound):
@@ -349,13 +313,7 @@ class AtMost(_Bound):
         array([-0.05,  0.45,  0.2 ,  0.2 ])
     """
 
-    def __call__(self, groups: Groups, y_desirable: Any = None) -> Constraints:
-        """The constraints on these groups."""
-        return self._constraints(groups, y_desirable, -np.inf, 0.0)
-
-    @property
-    def __name__(self) -> str:
-        return f"{self.rate} at most {self.bound:g}"
+    limits, words = (-np.inf, 0.0), "at most"
 
 
 @dataclass(frozen=True)
@@ -458,12 +416,10 @@ class LargeGroups:
     def set_aside(self) -> dict[str, int]:
         """The groups of known values that are in no constraint, and how many rows each has."""
         small_groups: dict[str, int] = {}
-        for single in self.measure if isinstance(self.measure, list) else [self.measure]:
-            compared = as_measure(single.measure if isinstance(single, On) else single)
-            if not isinstance(compared, (str, _Bound)):
+        for on in on_groups(self.measure, self.groups.attributes):
+            if not isinstance(as_measure(on.measure), (str, _Bound)):
                 continue
-            attributes = single.compared if isinstance(single, On) else self.groups.attributes
-            groups = self.groups.marginal(*attributes).known()
+            groups = self.groups.marginal(*on.compared).known()
             rows = self.rows_of(groups)
             small = ~judged_groups(rows, self.min_group) & (rows > 0)
             names = np.asarray(groups.names, dtype=object)[small].tolist()
@@ -488,25 +444,11 @@ def among_large(measure: Any, rows: GroupedRows, min_group: float = MIN_GROUP) -
     Raises:
         ValueError: if `min_group` is not a number of at least 0.
     """
-    counts = np.bincount(rows.group, minlength=rows.groups.n_groups).astype(np.float64)
-    return among_counted(measure, rows.groups, counts, min_group)
-
-
-def among_counted(
-    measure: Any, groups: Groups, counts: Floats, min_group: float = MIN_GROUP
-) -> Any:
-    """The same if only the numbers of rows are known.
-
-    Args:
-        measure: as above.
-        groups: of the training set.
-        counts: (G,) how many rows each has.
-        min_group: as above.
-    """
     check_number("min_group", min_group)
     if measure is None or isinstance(measure, LargeGroups):
         return measure
-    large = LargeGroups(measure, groups, counts, min_group)
+    counts = np.bincount(rows.group, minlength=rows.groups.n_groups).astype(np.float64)
+    large = LargeGroups(measure, rows.groups, counts, min_group)
     return large if large.set_aside() else measure
 
 
@@ -537,20 +479,20 @@ def constraints_of(
         (array([-0.02, -0.02]), array([0.02, 0.02]))
     """
     large = measure if isinstance(measure, LargeGroups) else None
-    if large is not None:
-        measure = large.measure
-    return _constraints_among(measure, groups, y_desirable, large).slacken(epsilon)
+    parts = [
+        _constraints_among(on, groups, y_desirable, large)
+        for on in on_groups(measure if large is None else large.measure, groups.attributes)
+    ]
+    if not parts:
+        raise ValueError("fairness_measure: expected at least one measure, got an empty list.")
+    constraints = stack(parts, groups) if len(parts) > 1 else parts[0]
+    return constraints.slacken(epsilon)
 
 
 def _constraints_among(
-    measure: Any, groups: Groups, y_desirable: Any, large: LargeGroups | None
+    on: On, groups: Groups, y_desirable: Any, large: LargeGroups | None
 ) -> Constraints:
     """The constraints of a measure, among all groups or among those that are large enough."""
-    if isinstance(measure, list):
-        if not measure:
-            raise ValueError("fairness_measure: expected at least one measure, got an empty list.")
-        return stack([_constraints_among(m, groups, y_desirable, large) for m in measure], groups)
-    on = measure if isinstance(measure, On) else On(groups.attributes, measure)
     function = _as_function(on.measure, y_desirable)
     compares = isinstance(as_measure(on.measure), (str, _Bound))  # others name their own cells
     rows = large.rows_of(groups) if large is not None and compares else None
@@ -669,11 +611,9 @@ def check_several_groups(measure: Any, groups: Groups, argument: str) -> None:
 
 def uses_desirable(measure: Any) -> bool:
     """Whether a measure looks at the desirable labels."""
-    if isinstance(measure, LargeGroups):
-        return uses_desirable(measure.measure)
     if isinstance(measure, list):
         return any(uses_desirable(one) for one in measure)
-    if isinstance(measure, On):
+    if isinstance(measure, (On, LargeGroups)):
         return uses_desirable(measure.measure)
     measure = as_measure(measure)
     if isinstance(measure, _Bound):

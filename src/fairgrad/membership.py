@@ -135,11 +135,8 @@ def spread_rows(sensitive_features: Any, membership: Any) -> SpreadRows:
     """Repeats the rows of unknown group once per group.
 
     Training on them with ``sample_weight[source] * share`` as weights is training with the expected
-    counts of the groups.
-
-    Args:
-        sensitive_features: sensitive columns, one of which has missing values.
-        membership: the probabilities: an array, a data frame or a `Membership`.
+    counts of the groups. One sensitive column has missing values; the membership is an array, a
+    data frame or a `Membership`.
 
     Example:
         >>> rows = spread_rows({"sex": ["F", None, "M"]}, [[1, 0], [0.2, 0.8], [0, 1]])

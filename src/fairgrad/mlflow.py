@@ -75,12 +75,22 @@ def log_fairness(
     check_is_fitted(model)
     if not model.constraint_names_:
         raise ValueError("model: a plain model (fairness_measure=None) has no levels to log.")
+    params = {name: getattr(model, name) for name in PARAMETERS if hasattr(model, name)}
     mlflow.log_params(
-        {name: _said(getattr(model, name)) for name in PARAMETERS if hasattr(model, name)}
+        {name: one if isinstance(one, str) else repr(one) for name, one in params.items()}
     )
-    for epoch, numbers in enumerate(_epochs(model)):
+    history = getattr(model, "history_", {})  # boosted trees keep none
+    for epoch in range(len(history.get("accuracy", ()))):
+        numbers = {name: float(history[name][epoch]) for name in CURVES}
+        for kind in ("level", "multiplier"):
+            numbers |= _paired(kind, model.constraint_names_, history[f"{kind}s"][epoch])
         mlflow.log_metrics(_named(numbers, prefix), step=epoch)
-    metrics = _named(_at_the_end(model), prefix)
+    at_the_end = {
+        **_paired("level", model.constraint_names_, model.levels_),
+        **_paired("multiplier", model.constraint_names_, model.multipliers_),
+        **_paired("weight", model.cell_names_, model.cell_weights_),
+    }
+    metrics = _named(at_the_end, prefix)
     mlflow.log_metrics(metrics, step=step)
     return metrics
 
@@ -123,24 +133,6 @@ def log_audit(audit: Audit, *, folder: str = "fairness", **report: Any) -> None:
     mlflow.set_tag("fairness.verdict", audit.verdict)
 
 
-def _epochs(model: Any) -> Iterable[dict[str, float]]:
-    """The numbers of every epoch; of boosted trees, which keep no history, none."""
-    history = getattr(model, "history_", {})
-    for epoch in range(len(history.get("accuracy", ()))):
-        numbers = {name: float(history[name][epoch]) for name in CURVES}
-        for kind in ("level", "multiplier"):
-            numbers |= _paired(kind, model.constraint_names_, history[f"{kind}s"][epoch])
-        yield numbers
-
-
-def _at_the_end(model: Any) -> dict[str, float]:
-    return {
-        **_paired("level", model.constraint_names_, model.levels_),
-        **_paired("multiplier", model.constraint_names_, model.multipliers_),
-        **_paired("weight", model.cell_names_, model.cell_weights_),
-    }
-
-
 def _paired(kind: str, names: Iterable[str], values: Iterable[Any]) -> dict[str, float]:
     """Numbers by name; the second and later ones of a name are numbered."""
     names = unique(list(names))
@@ -155,7 +147,3 @@ def _named(numbers: Mapping[str, float], prefix: str = "") -> dict[str, float]:
     names = [re.sub(r"[()]", "", name) for name in unique(names)]
     pairs = zip(names, numbers.values(), strict=True)
     return {name: float(number) for name, number in pairs if np.isfinite(number)}
-
-
-def _said(value: Any) -> str:
-    return value if isinstance(value, str) else repr(value)

@@ -16,6 +16,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 from sklearn.compose import ColumnTransformer
+from sklearn.dummy import DummyClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
@@ -53,16 +54,15 @@ def to_onnx(model: Any) -> onnx.ModelProto:
     group each multiplier belongs to, and what else is needed to train, is not in it.
 
     Fair decisions around another model are exported where that model is one of these, or logistic
-    regression. All may be the last step of a pipeline whose other steps scale (`StandardScaler` or
-    `MinMaxScaler`), or whose first step is a `TableEncoder` or a `ColumnTransformer` of scalers and
-    `OneHotEncoder`. The graph then has one input per column of the table, (rows, 1), called as the
-    column: texts, or numbers as float64. An empty text and NaN are missing values. A value that was
-    not seen in training belongs to no category.
+    regression. All may be the last step of a pipeline whose other steps are `StandardScaler`,
+    `MinMaxScaler` or `SimpleImputer`, or whose first step is a `TableEncoder` or a
+    `ColumnTransformer` of these and `OneHotEncoder`. The graph then has one input per column of the
+    table, (rows, 1), called as the column: texts, or numbers as float64. An empty text and NaN are
+    missing values. A value that was not seen in training belongs to no category.
 
     Not supported are other steps (convert them with skl2onnx and join the graphs with
-    ``onnx.compose``), columns of dates, models with ``module=`` (``torch.onnx.export`` takes
-    ``model.module_``), boosted trees that split on categories, and decisions that look at
-    sensitive values.
+    ``onnx.compose``), columns of dates, boosted trees that split on categories, and decisions that
+    look at sensitive values.
 
     Args:
         model: a fitted `FairGradClassifier`, `FairGradLGBMClassifier`, `FairGradXGBClassifier` or
@@ -115,19 +115,6 @@ def _precision(model: Any) -> np.dtype[Any]:
 def _not_known(model: Any) -> TypeError:
     fair = [name for name in WRITERS if name != "LogisticRegression"]
     return TypeError(f"model: expected one of {', '.join(fair)}, got {type(model).__name__}.")
-
-
-def _scaling(step: Any, kind: str, n: int) -> list[tuple[float, float]]:
-    """What the numbers of each column are multiplied by, and what is added to them."""
-    if kind == "MinMaxScaler" and not step.clip:
-        return list(zip(step.scale_.tolist(), step.min_.tolist(), strict=True))
-    if kind == "StandardScaler":
-        scale = 1 / (np.ones(n) if step.scale_ is None else step.scale_)
-        mean = np.zeros(n) if step.mean_ is None else step.mean_
-        return list(zip(scale.tolist(), (-mean * scale).tolist(), strict=True))
-    if kind == "MinMaxScaler" or getattr(step, "func", None) is not None:
-        raise TypeError(f"model: this {kind} cannot be exported; use a fairgrad.TableEncoder.")
-    return [(1.0, 0.0)] * n
 
 
 class GraphWriter:
@@ -209,27 +196,21 @@ class GraphWriter:
         """The matrix that a transformer makes of a table, whose columns are inputs of their own."""
         outputs, known = [], transformer.feature_names_in_
         for _, step, chosen in transformer.transformers_:
-            kind = step if isinstance(step, str) else type(step).__name__
             names = [str(name) if isinstance(name, str) else str(known[name]) for name in chosen]
-            if kind == "drop":
+            if not names or (isinstance(step, str) and step == "drop"):
                 continue
-            merges_rare = hasattr(step, "infrequent_categories_")
-            if kind == "OneHotEncoder" and step.drop is None and not merges_rare:
+            is_one_hot = type(step).__name__ == "OneHotEncoder"
+            if is_one_hot and step.drop is None and not hasattr(step, "infrequent_categories_"):
                 pairs = zip(names, step.categories_, strict=True)
-                values = [self._one_hot(name, distinct) for name, distinct in pairs]
-            elif kind in {"MinMaxScaler", "StandardScaler", "passthrough", "FunctionTransformer"}:
-                scales = _scaling(step, kind, len(names))
-                features = [TableFeature(name, "number", median=np.nan) for name in names]
-                self.columns |= dict.fromkeys(names, onnx.TensorProto.DOUBLE)
-                scaled = zip(features, scales, strict=True)
-                values = [self._numbers(feature, "number", scale) for feature, scale in scaled]
-            else:
-                raise TypeError(
-                    f"model: a ColumnTransformer with {kind} cannot be exported; use a "
-                    "fairgrad.TableEncoder in its place."
-                )
-            outputs += [self.add("Cast", value, to=onnx.TensorProto.DOUBLE) for value in values]
-        return self.cast(self.add("Concat", *outputs, axis=1), np.dtype(np.float64), dtype)
+                hot = [self._one_hot(name, distinct) for name, distinct in pairs]
+                outputs += [self.add("Cast", value, to=onnx.TensorProto.DOUBLE) for value in hot]
+                continue
+            self.columns |= dict.fromkeys(names, onnx.TensorProto.DOUBLE)
+            value = self.add("Concat", *names, axis=1)
+            for inner in [one for _, one in step.steps] if isinstance(step, Pipeline) else [step]:
+                value = self._scaled(inner, value, DOUBLE)
+            outputs.append(value)
+        return self.cast(self.add("Concat", *outputs, axis=1), DOUBLE, dtype)
 
     def _one_hot(self, name: str, values: Any) -> str:
         """(rows, values) which value a column of a table has."""
@@ -269,29 +250,34 @@ class GraphWriter:
     def _numbers(self, feature: Any, kind: str, scaling: tuple[float, float]) -> str:
         """(rows, 1) a number, scaled; or the mark of a missing one."""
         is_gap = self.add("IsNaN", feature.name)
-        one, other = (1.0, -1.0) if kind == "missing" else (feature.median, None)
-        first = self.constant(np.array([[one]]))
-        second = feature.name if other is None else self.constant(np.array([[other]]))
-        value = self.add("Where", is_gap, first, second)
         if kind == "missing":
-            return value
-        scale, offset = (self.constant(np.array([[number]])) for number in scaling)
+            return self.add("Where", is_gap, *map(self.constant, np.array([[[1.0]], [[-1.0]]])))
+        numbers = np.array([feature.median, *scaling])[:, None, None]
+        filling, scale, offset = map(self.constant, numbers)
+        value = self.add("Where", is_gap, filling, feature.name)
         return self.add("Add", self.add("Mul", value, scale), offset)
 
     def _scaled(self, step: Any, x: str, dtype: np.dtype[Any]) -> str:
-        """The features after a step that scales."""
-        kind = type(step).__name__
+        """The features after a step that fills gaps or scales."""
+        kind = step if isinstance(step, str) else type(step).__name__
         if kind == "MinMaxScaler" and not step.clip:
             x = self.add("Mul", x, self.constant(step.scale_.astype(dtype)))
             return self.add("Add", x, self.constant(step.min_.astype(dtype)))
-        if kind != "StandardScaler":
+        if kind == "SimpleImputer" and np.isnan(step.missing_values) and not step.add_indicator:
+            filled = self.constant(step.statistics_.astype(dtype))
+            return self.add("Where", self.add("IsNaN", x), filled, x)
+        if kind == "StandardScaler":
+            if step.with_mean:
+                x = self.add("Sub", x, self.constant(step.mean_.astype(dtype)))
+            if step.with_std:
+                x = self.add("Div", x, self.constant(step.scale_.astype(dtype)))
+        elif kind != "passthrough" and getattr(step, "func", step) is not None:
             raise TypeError(
-                "model: expected TableEncoder, ColumnTransformer, StandardScaler or MinMaxScaler "
-                f"(without clip) before the classifier, got {kind}."
+                "model: expected TableEncoder, ColumnTransformer, StandardScaler, SimpleImputer or "
+                f"MinMaxScaler (without clip) before the classifier, got {kind}. A "
+                "fairgrad.TableEncoder does the work of all of them."
             )
-        if step.with_mean:
-            x = self.add("Sub", x, self.constant(step.mean_.astype(dtype)))
-        return self.add("Div", x, self.constant(step.scale_.astype(dtype))) if step.with_std else x
+        return x
 
     def probabilities(self, scores: str, n_classes: int, result: str = "") -> str:
         """(rows, classes) of scores."""
@@ -310,61 +296,36 @@ class GraphWriter:
         flat = self.add("Reshape", index, self.constant(np.array([-1])))
         self.add("Gather", self.constant(classes), flat, result="label")
 
-    def _inputs(self, model: Any, kind: int) -> list[onnx.ValueInfoProto]:
-        if not self.columns:
-            return [helper.make_tensor_value_info("X", kind, ["rows", int(model.n_features_in_)])]
-        return [
-            helper.make_tensor_value_info(name, column, ["rows", 1])
-            for name, column in self.columns.items()
-        ]
-
     def finish(self, model: Any, last: Any, dtype: np.dtype[Any]) -> onnx.ModelProto:
         """The whole model, checked."""
-        kinds = [helper.np_dtype_to_tensor_dtype(one) for one in (dtype, _precision(last))]
+        info, kind_of = helper.make_tensor_value_info, helper.np_dtype_to_tensor_dtype
         classes = np.asarray(last.classes_)
         is_text = classes.dtype.kind in "OSU"
-        label = (
-            onnx.TensorProto.STRING if is_text else helper.np_dtype_to_tensor_dtype(classes.dtype)
-        )
-        graph = helper.make_graph(
-            self.nodes,
-            "fairgrad",
-            self._inputs(model, kinds[0]),
-            [
-                helper.make_tensor_value_info("label", label, ["rows"]),
-                helper.make_tensor_value_info("probabilities", kinds[1], ["rows", len(classes)]),
-            ],
-            self.constants,
-        )
+        label = onnx.TensorProto.STRING if is_text else kind_of(classes.dtype)
+        inputs = [info(name, column, ["rows", 1]) for name, column in self.columns.items()]
+        if not inputs:
+            inputs = [info("X", kind_of(dtype), ["rows", int(model.n_features_in_)])]
+        outputs = [
+            info("label", label, ["rows"]),
+            info("probabilities", kind_of(_precision(last)), ["rows", len(classes)]),
+        ]
         made = helper.make_model(
-            graph,
+            helper.make_graph(self.nodes, "fairgrad", inputs, outputs, self.constants),
             producer_name="fairgrad",
             producer_version=version("fairgrad"),
             ir_version=IR_VERSION,
             opset_imports=[helper.make_opsetid(*opset) for opset in OPSETS.items()],
         )
-        names = getattr(model, "feature_names_in_", None)
-        helper.set_model_props(
-            made,
-            {
-                "fairness_measure": str(last.fairness_measure),
-                "epsilon": str(last.epsilon),
-                **(
-                    {} if names is None else {"features": json.dumps([str(name) for name in names])}
-                ),
-            },
-        )
+        told = {"fairness_measure": str(last.fairness_measure), "epsilon": str(last.epsilon)}
+        if hasattr(model, "feature_names_in_"):
+            told["features"] = json.dumps([str(name) for name in model.feature_names_in_])
+        helper.set_model_props(made, told)
         onnx.checker.check_model(made)
         return made
 
 
 def _write_network(model: Any, graph: GraphWriter, x: str) -> str:
     """A linear model or perceptron: scaling, then layer after layer."""
-    if model.module is not None:
-        raise ValueError(
-            "model: a network given as module= is not exported here; use torch.onnx.export of "
-            "model.module_."
-        )
     flat = np.asarray(model.state_["network.parameters"])[0]
     scaling = [graph.constant(term.astype(flat.dtype)) for term in (model.offset_, model.scale_)]
     value = graph.add("Div", graph.add("Sub", x, scaling[0]), scaling[1])
@@ -465,11 +426,8 @@ def _write_trees(
     tree_roots = []
     for number, root in enumerate(roots):
         # A tree of one leaf is a split whose sides are alike.
-        split = (
-            root
-            if isinstance(root, SplitNode)
-            else SplitNode(0, 0.0, missing_left=True, left=root, right=root)
-        )
+        is_leaf = not isinstance(root, SplitNode)
+        split = SplitNode(0, 0.0, True, root, root) if is_leaf else root  # noqa: FBT003 - a tuple
         tree_roots.append(place(split, number % len(base))[0])
     feature, value, missing, *sides = map(list, zip(*nodes, strict=True))
     targets, weights = zip(*leaves, strict=True)
@@ -505,11 +463,10 @@ def _write_regression(model: Any, graph: GraphWriter, x: str) -> str:
 
 
 def _write_decisions(model: Any, graph: GraphWriter, x: str) -> str:
-    """Fair decisions: the labels' probabilities, and what the weights of the cells add to them.
+    """Fair decisions: minus what each label is expected to cost, ``-sum_k a[k, l] P(k | x)``.
 
-    ``score_l = P(y = l | x) + sum_a sum_r (w_a(l,r) - 1) P(y = l, s_a = r | x)``, the first term
-    being the mean of what the A sets of attributes say of it. That mean is the graph's second
-    output.
+    The cells k of all sets of attributes count, each with its part of the costs. The graph's second
+    output are the labels' probabilities: the mean of what the sets say of them.
     """
     if model.use_sensitive or model.lottery_:
         raise ValueError(
@@ -517,89 +474,31 @@ def _write_decisions(model: Any, graph: GraphWriter, x: str) -> str:
             "exported."
         )
     n_labels, n_sets = len(model.classes_), len(model.cell_models_)
-    label = None if model.label_model_ is None else _doubled(model.label_model_, graph, x)
-    if label is not None:
-        graph.add("Identity", label, result="probabilities")
+    costs, label = check_costs(model.cost_matrix, n_labels), _doubled(model.label_model_, graph, x)
+    graph.add("Identity", label, result="probabilities")
+    chances = [
+        graph.add("Gather", label, graph.constant(np.array([place])), axis=1)
+        for place in range(n_labels)
+    ]
+    scores = []
     if model.fairness_measure is None:
-        costs = graph.constant(-check_costs(model.cost_matrix, n_labels))
-        assert label is not None  # noqa: S101 - for type checkers
-        return _margin(graph, graph.add("MatMul", label, costs), n_labels)
-    if label is None:
-        _write_means(model, graph, x)
-    parts = []
-    for models, pull in zip(model.cell_models_, model.pulls_, strict=True):
-        if pull.ndim == 3 or model.cost_matrix is not None:
-            parts.append(_write_costs(model, graph, x, models, label, as_costs(pull), n_sets))
-            continue
-        worth = pull + 1.0 / n_sets  # (L, G): what the probability of a cell adds to its label
-        if label is None:
-            codes = np.asarray(models.classes_)
-            sums = np.zeros((len(codes), n_labels))
-            sums[np.arange(len(codes)), codes // worth.shape[1]] = worth.ravel()[codes]
-            parts.append(graph.add("MatMul", _doubled(models, graph, x), graph.constant(sums)))
-            continue
-        columns = []
-        for place, (cell_worth, within) in enumerate(zip(worth, models, strict=True)):
-            chance = graph.add("Gather", label, graph.constant(np.array([place])), axis=1)
-            if isinstance(within, (int, np.integer)):  # all of this label are of one group
-                factor = graph.constant(cell_worth[[within]])
-            else:
-                column = graph.constant(cell_worth[within.classes_][:, None])
-                factor = graph.add("MatMul", _doubled(within, graph, x), column)
-            columns.append(graph.add("Mul", chance, factor))
-        parts.append(graph.add("Concat", *columns, axis=1))
-    return _margin(graph, graph.add("Sum", *parts), n_labels)
-
-
-def _write_means(model: Any, graph: GraphWriter, x: str) -> None:
-    """The labels' probabilities, the mean of those of joint models of the cells."""
-    means, n_labels = [], len(model.classes_)
-    for models, groups in zip(model.cell_models_, model.cell_groups_, strict=True):
-        codes = np.asarray(models.classes_)
-        share = np.eye(n_labels)[codes // groups.n_groups] / len(model.cell_models_)
-        means.append(graph.add("MatMul", _doubled(models, graph, x), graph.constant(share)))
-    graph.add("Sum", *means, result="probabilities")
-
-
-def _margin(graph: GraphWriter, scores: str, n_labels: int) -> str:
-    """Of two labels the margin alone."""
-    if n_labels == 2:
-        return graph.add("MatMul", scores, graph.constant(np.array([[-1.0], [1.0]])))
-    return scores
-
-
-def _write_costs(
-    model: Any,
-    graph: GraphWriter,
-    x: str,
-    models: Any,
-    label: str | None,
-    pull: Any,
-    n_sets: int,
-) -> str:
-    """Minus what each label is expected to cost, ``-sum_k a[k, l] P(k | x)``, of one set."""
-    n_labels, n_groups = len(model.classes_), pull.shape[2]
-    costs = check_costs(model.cost_matrix, n_labels)
-    worth = -np.transpose(costs.T[:, :, None] / n_sets + pull, (1, 2, 0))  # (L, G, L): y, r, l
-    if label is None:
-        codes = np.asarray(models.classes_)
-        by_cell = worth.reshape(n_labels * n_groups, n_labels)[codes]
-        return graph.add("MatMul", _doubled(models, graph, x), graph.constant(by_cell))
-    parts = []
-    for place, (cell_worth, within) in enumerate(zip(worth, models, strict=True)):
-        chance = graph.add("Gather", label, graph.constant(np.array([place])), axis=1)
-        if isinstance(within, (int, np.integer)):  # all of this label are of one group
-            factor = graph.constant(cell_worth[[within]])
-        else:
-            factor = graph.add(
-                "MatMul", _doubled(within, graph, x), graph.constant(cell_worth[within.classes_])
-            )
-        parts.append(graph.add("Mul", chance, factor))
-    return graph.add("Sum", *parts)
+        scores = [graph.add("MatMul", label, graph.constant(-costs))]
+    for models, pull in zip(model.cell_models_, model.pulls_, strict=False):  # none without measure
+        by_label = costs.T[:, :, None] / n_sets + as_costs(pull)  # (L, L, G): l, y, r
+        for place, within in enumerate(models):
+            worth = graph.constant(-by_label[:, place, within.classes_].T)
+            factor = graph.add("MatMul", _doubled(within, graph, x), worth)
+            scores.append(graph.add("Mul", chances[place], factor))
+    total = graph.add("Sum", *scores)
+    if n_labels > 2:
+        return total
+    return graph.add("MatMul", total, graph.constant(np.array([[-1.0], [1.0]])))
 
 
 def _doubled(model: Any, graph: GraphWriter, x: str) -> str:
     """Probabilities of a model inside another, which computes in double precision."""
+    if isinstance(model, DummyClassifier):  # all rows of a label are of one group
+        return graph.constant(model.class_prior_[None])
     if isinstance(model, FoldMean):
         classes, parts = model.classes_, []
         for fold_model in model:

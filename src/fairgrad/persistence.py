@@ -1,14 +1,12 @@
 """Fitted models as files that anyone can load without running code from them.
 
-A file is a skops archive (plain values and arrays) with a header, the weights of the user's module,
-if there is one, as safetensors, and at its end a checksum of all that stands before it. Types of
-this library stand in it by tags of their own, not by the modules they live in, so that code can
-move: `TYPES` is all that knows.
+A file is a skops archive (plain values and arrays) with a header, and at its end a checksum of
+all that stands before it. Types of this library stand in it by tags of their own, not by the
+modules they live in, so that code can move: `TYPES` is all that knows.
 """
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import io
 import json
@@ -22,19 +20,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn import config_context
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from fairgrad.archive import SCHEMA, UnusualArchive, read_archive
 from fairgrad.files import write_whole
-from fairgrad.sklearn import FairGradClassifier
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping
 
-    from torch import nn
 
 __all__ = ["FORMAT_VERSION", "load", "save"]
 
@@ -56,6 +51,11 @@ TYPES = {
     "fairgrad.TableEncoder": "fairgrad.tables.encoder.TableEncoder",
     "fairgrad.TableFeature": "fairgrad.tables.features.TableFeature",
 }
+BOOSTED = {
+    "fairgrad.FairGradLGBMClassifier": "fairgrad.lightgbm.FairGradLGBMClassifier",
+    "fairgrad.FairGradXGBClassifier": "fairgrad.xgboost.FairGradXGBClassifier",
+}
+TYPES |= BOOSTED
 """Of each type a file may hold, the tag it has in files, for ever -> where it is imported from now.
 
 Only classes whose construction does nothing but set attributes; functions never. A class that
@@ -63,14 +63,15 @@ changes inside reads its older states in ``__setstate__``.
 """
 
 ALSO_TRUSTED = (
-    "numpy.dtype",
+    *(f"numpy.{kind}" for kind in ("dtype", "number", "integer", "floating", "object_", "str_")),
     "sklearn.compose._column_transformer._RemainderColsList",
     "sklearn.compose._column_transformer.make_column_selector",
 )
 """Besides what skops trusts: NumPy's arrays and numbers, Python's plain values and containers, and
-scikit-learn's estimators, trees excepted: their indices are not checked when they predict."""
+scikit-learn's estimators, trees excepted: their indices are not checked when they predict.
+Selectors of columns hold kinds of numbers."""
 
-HEADER, WEIGHTS = "fairgrad.json", "module.safetensors"
+HEADER = "fairgrad.json"
 MAX_UNPACKED, MAX_RATIO = 2**28, 200
 """Bytes that any file may unpack to, and how many times its own size, if that is more: no model is
 as empty as a file made to fill the memory."""
@@ -86,11 +87,7 @@ NO_ARCHIVE = (*BROKEN_ZIP, KeyError, RuntimeError, ValueError, MemoryError)
 DAMAGE = (*NO_ARCHIVE, TypeError, IndexError, AttributeError, ImportError)
 """What reading a file that was altered can end in, as an archive and as a model."""
 
-PREDICTIONS = ("predict", "predict_proba", "predict_log_proba", "decision_function", "score")
-METHODS = ("fit", "partial_fit", *PREDICTIONS, "split", "transform", "inverse_transform")
-"""Those for which scikit-learn's estimators ask for metadata."""
-
-REQUESTS, HAS_MODULE = "fairgrad_saved_requests", "fairgrad_saved_module"
+TREES = "fairgrad_saved_trees"
 """Attributes that stand for what is not a plain value, in files only."""
 
 
@@ -101,12 +98,12 @@ class RefusedFileError(ValueError):
 def save(model: Any, path: str | os.PathLike[str]) -> Path:
     """Writes a fitted model to a file, whole or not at all; an existing file is replaced.
 
-    The file holds plain values and arrays, from which loading rebuilds the model. Of a model with
-    `module=`, the weights are saved: give the module to `load`.
+    The file holds plain values and arrays, from which loading rebuilds the model. Requests for
+    metadata (``set_fit_request``) are not saved.
 
     Args:
-        model: a fitted `FairGradClassifier`, or a scikit-learn estimator such as a Pipeline that
-            holds one.
+        model: a fitted `FairGradClassifier`, `FairDecisionClassifier`, `FairGradLGBMClassifier` or
+            `FairGradXGBClassifier`, or a scikit-learn estimator such as a Pipeline that holds one.
         path: the file; by convention it ends in ``.skops``.
 
     Raises:
@@ -129,15 +126,11 @@ def save(model: Any, path: str | os.PathLike[str]) -> Path:
     if not isinstance(model, BaseEstimator):
         raise TypeError(f"model: expected a scikit-learn estimator, got {type(model).__name__}.")
     check_is_fitted(model)
-    modules: list[nn.Module] = []
-    archive = io.BytesIO(_archive(_packed(model, modules, {})))
-    if len(modules) > 1:
-        raise TypeError(f"model: expected at most one with module=, got {len(modules)}.")
+    archive = io.BytesIO(_archive(_packed(model, {})))
     header = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "model": type(model).__name__,
-        "module": type(modules[0]).__name__ if modules else None,
         "versions": {name: version(name) for name in ("fairgrad", "scikit-learn", "skops")},
     }
     with zipfile.ZipFile(archive, "a") as file:
@@ -146,76 +139,41 @@ def save(model: Any, path: str | os.PathLike[str]) -> Path:
         except ValueError as wrong:
             raise ValueError(f"model: has too many texts to be saved: {wrong}.") from wrong
         file.writestr(HEADER, json.dumps(header, indent=2))
-        if modules:
-            import safetensors.torch  # noqa: PLC0415 - most models need no PyTorch
-
-            state = {
-                name: tensor.detach().cpu().clone().contiguous()
-                for name, tensor in modules[0].state_dict().items()
-            }
-            file.writestr(WEIGHTS, safetensors.torch.save(state))
         file.comment = SEAL + bytes(SEALED)
     content = archive.getvalue()[:-SEALED]
     write_whole(Path(path), content + hashlib.sha256(content).hexdigest().encode())
     return Path(path)
 
 
-def load(path: str | os.PathLike[str], *, module: nn.Module | None = None) -> Any:
+def load(path: str | os.PathLike[str]) -> Any:
     """Reads a model that `save` wrote. No code from the file is run.
 
     Args:
         path: the file.
-        module: for a model that was made with `module=`: one of the same architecture, which is
-            left as it is.
 
     Raises:
         FileNotFoundError: if there is no such file.
         ValueError: if the file is not a saved model, has changed since it was written, was written
-            in another format version, holds types that are not trusted, or needs a module.
+            in another format version, or holds types that are not trusted.
 
     See `save` for an example.
     """
     data = Path(path).read_bytes()
-    sealed = _check_seal(data, path)
-    header = _header(data, path)
-    if not sealed:
+    content, seal = data[:-SEALED], data[-SEALED:]
+    is_sealed = content.endswith(SEAL)  # as all but the oldest
+    if is_sealed and hashlib.sha256(content).hexdigest().encode() != seal:
+        raise ValueError(
+            f"path: {path} is damaged: it has changed since it was written (its checksum differs). "
+            "Copy it again, or save the model again."
+        )
+    _header(data, path)
+    if not is_sealed:
         raise ValueError(f"path: {path} is damaged: its end, with the checksum, is missing.")
     try:
         _check_sizes(data)
     except NO_ARCHIVE as wrong:
         raise ValueError(f"path: {path} was refused: {wrong}.") from wrong
-    trained = _trained(header, data, path, module)
-    return _estimator(data, path, module, trained)
-
-
-def check_archive(path: Path) -> None:
-    """Refuses an archive that is damaged, or would unpack to far more than its size.
-
-    Raises:
-        ValueError: with the reason.
-    """
-    data = path.read_bytes()
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as file:
-            _check_total(file, data)
-            damaged = file.testzip()
-    except NO_ARCHIVE as wrong:
-        raise ValueError(f"{path} was refused: {wrong}.") from wrong
-    if damaged is not None:
-        raise ValueError(f"{path} is damaged: {damaged} has changed since it was written.")
-
-
-def _check_seal(data: bytes, path: Any) -> bool:
-    """Whether the file ends with a checksum, as all but the oldest do; it has to be right."""
-    content, seal = data[:-SEALED], data[-SEALED:]
-    if not content.endswith(SEAL):
-        return False
-    if hashlib.sha256(content).hexdigest().encode() != seal:
-        raise ValueError(
-            f"path: {path} is damaged: it has changed since it was written (its checksum differs). "
-            "Copy it again, or save the model again."
-        )
-    return True
+    return _estimator(data, path)
 
 
 def _check_sizes(data: bytes) -> None:
@@ -263,8 +221,10 @@ def _archive(packed: Any) -> bytes:
     """The estimator as a skops archive; refused here rather than when somebody loads it."""
     import skops.io  # noqa: PLC0415 - imports all of scikit-learn
 
-    kinds = {pkgutil.resolve_name(place): tag for tag, place in TYPES.items()}
-    tags = {f"{kind.__module__}.{kind.__name__}": tag for kind, tag in kinds.items()}
+    tags = {place: tag for tag, place in BOOSTED.items()}  # whose libraries may be missing
+    for tag in TYPES.keys() - BOOSTED:
+        kind = pkgutil.resolve_name(TYPES[tag])
+        tags[f"{kind.__module__}.{kind.__name__}"] = tag
     try:
         data = _renamed(skops.io.dumps(packed, compression=zipfile.ZIP_DEFLATED), tags)
         untrusted = set(skops.io.get_untrusted_types(data=data)) - {*TYPES, *ALSO_TRUSTED}
@@ -280,17 +240,18 @@ def _archive(packed: Any) -> bytes:
     return data
 
 
-def _estimator(
-    data: bytes, path: Any, module: nn.Module | None, trained: nn.Module | None
-) -> BaseEstimator:
+def _estimator(data: bytes, path: Any) -> BaseEstimator:
     try:
         try:
             model = read_archive(data, TYPES)
         except UnusualArchive:
             model = _by_skops(data, path, TYPES)
-        _unpack(model, module, trained)
+        _unpack(model)
     except RefusedFileError:
         raise
+    except ModuleNotFoundError as lacking:
+        install = f"pip install 'fairgrad[{lacking.name}]'"
+        raise ValueError(f"path: {path} needs {lacking.name}: {install}.") from lacking
     except DAMAGE as wrong:
         raise ValueError(f"path: {path} is damaged: {wrong!r}.") from wrong
     if not isinstance(model, BaseEstimator):
@@ -340,17 +301,13 @@ def _header(data: bytes, path: Any) -> dict[str, Any]:
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise ValueError(f"path: {path} is not a model saved by fairgrad (its header is not ours).")
     number = header.get("format_version")
-    if not isinstance(number, int) or number < 1:
-        raise ValueError(f"path: {path} has no valid format version, got {number!r}.")
     if number != FORMAT_VERSION:
-        versions = header.get("versions")
-        maker = versions.get("fairgrad") if isinstance(versions, dict) else None
-        remedy = "Update it: pip install -U fairgrad."
-        if number < FORMAT_VERSION:
-            remedy = "Fit the model again and save it."
+        remedy = "Fit the model again and save it."
+        if isinstance(number, int) and number > FORMAT_VERSION:
+            remedy = "Update fairgrad: pip install -U fairgrad."
         raise ValueError(
-            f"path: {path} has format version {number}, written by fairgrad {maker or '?'}; this "
-            f"fairgrad {version('fairgrad')} reads version {FORMAT_VERSION}. {remedy}"
+            f"path: {path} has format version {number!r}; this fairgrad {version('fairgrad')} "
+            f"reads version {FORMAT_VERSION}. {remedy}"
         )
     return header
 
@@ -361,75 +318,33 @@ def _entry(data: bytes, name: str) -> bytes:
         return file.read(name)
 
 
-def _trained(
-    header: dict[str, Any], data: bytes, path: Any, module: nn.Module | None
-) -> nn.Module | None:
-    """A copy of the user's module with the weights of the file."""
-    name = header.get("module")
-    if not name:
-        if module is not None:
-            raise ValueError("module: the saved model has its own network; leave it out.")
-        return None
-    if module is None:
-        raise ValueError(
-            f"module: the file holds the weights of a {name}, not its code; pass "
-            f"load(path, module={name}(...)) with the same architecture."
-        )
-    import safetensors.torch  # noqa: PLC0415 - most models need no PyTorch
-    from safetensors import SafetensorError  # noqa: PLC0415 - as above
-
-    try:
-        weights = safetensors.torch.load(_entry(data, WEIGHTS))
-    except (*NO_ARCHIVE, SafetensorError) as wrong:
-        raise ValueError(f"path: {path} is damaged: {wrong!r}.") from wrong
-    trained = copy.deepcopy(module)
-    try:
-        trained.load_state_dict(weights)
-    except RuntimeError as wrong:
-        raise ValueError(f"module: the saved weights of a {name} do not fit: {wrong}") from wrong
-    return trained
-
-
-def _packed(value: Any, modules: list[nn.Module], copies: dict[int, Any]) -> Any:
+def _packed(value: Any, copies: dict[int, Any]) -> Any:
     """A copy of an estimator, or of a container that may hold some, of plain values alone.
 
     Two things in an estimator are not plain values: requests for metadata, which point back to the
-    estimator that makes them, and modules of PyTorch, which are code. Trained modules are put into
-    `modules`; `copies` are those made already, by id, so that what is shared stays shared.
+    estimator that makes them and are left out, and boosted trees. `copies` are those made already,
+    by id, so that what is shared stays shared.
     """
     if id(value) in copies:
         return copies[id(value)]
     made = value
     if isinstance(value, BaseEstimator):
         state = dict(vars(value))
-        requests = _requests(state.pop("_metadata_request", None))
-        if isinstance(value, FairGradClassifier) and value.module is not None:
-            modules.append(state.pop("module_"))
-            state |= {"module": None, HAS_MODULE: True}
+        state.pop("_metadata_request", None)
+        if hasattr(value, "pack_trees"):  # boosted; see `FairBoostingMixin`
+            state |= value.pack_trees(TREES)
         made = object.__new__(type(value))
-        vars(made).update({name: _packed(inner, modules, copies) for name, inner in state.items()})
-        if requests:
-            setattr(made, REQUESTS, requests)
+        vars(made).update({name: _packed(inner, copies) for name, inner in state.items()})
     elif type(value) is dict:
-        made = {key: _packed(inner, modules, copies) for key, inner in value.items()}
-    elif type(value) in {list, tuple}:
-        made = type(value)(_packed(inner, modules, copies) for inner in value)
+        made = {key: _packed(inner, copies) for key, inner in value.items()}
+    elif type(value) is tuple or isinstance(value, list):
+        made = type(value)(_packed(inner, copies) for inner in value)
     copies[id(value)] = made
     return made
 
 
-def _requests(request: Any) -> dict[str, dict[str, Any]]:
-    """Requests by method as plain values."""
-    requests = {method: getattr(request, method, None) for method in METHODS}
-    return {
-        method: copy.deepcopy(routed.requests)
-        for method, routed in requests.items()
-        if routed is not None and routed.requests
-    }
-
-
-def _unpack(model: Any, module: nn.Module | None, trained: nn.Module | None) -> None:
-    """Puts requests and the module back into all estimators that a loaded one holds, in place."""
+def _unpack(model: Any) -> None:
+    """Puts trees back into all estimators that a loaded one holds, in place."""
     seen: set[int] = set()
     waiting = [model]
     while waiting:
@@ -438,20 +353,11 @@ def _unpack(model: Any, module: nn.Module | None, trained: nn.Module | None) -> 
             continue
         seen.add(id(item))
         if isinstance(item, BaseEstimator):
-            _restore(item, module, trained)
-            waiting += vars(item).values()
+            state = vars(item)
+            if TREES in state and hasattr(item, "load_trees"):
+                item.load_trees(np.asarray(state.pop(TREES), dtype=np.uint8).tobytes())
+            waiting += state.values()
         elif isinstance(item, dict):
             waiting += item.values()
         elif isinstance(item, (list, tuple)):
             waiting += item
-
-
-def _restore(estimator: BaseEstimator, module: nn.Module | None, trained: nn.Module | None) -> None:
-    state = vars(estimator)
-    if state.pop(HAS_MODULE, False):
-        estimator.module, estimator.module_ = module, trained
-    requests = state.pop(REQUESTS, {})
-    with config_context(enable_metadata_routing=True):
-        for method in METHODS:
-            if requests.get(method):
-                getattr(estimator, f"set_{method}_request")(**requests[method])

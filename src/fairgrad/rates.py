@@ -1,15 +1,15 @@
 """Rates of groups as linear functions of what is counted in the cells, and gaps between them.
 
 A rate is ``r = r0 + R e``, e the error rates of the cells: accuracy, recall, and with two labels
-the selection rate. With more labels a selection rate depends on which label a mistake falls on. It
-is then linear in the *outcomes* ``q[k, l] = P(h = l | cell k)``, one rate for each cell and
-predicted label: ``r = r0 + R q``. Precision is linear in neither: its denominator is a prediction.
+the selection rate. With more labels a selection rate is linear in the *outcomes*
+``q[k, l] = P(h = l | cell k)``, one rate for each cell and predicted label. Precision is linear in
+neither: its denominator is a prediction.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -57,14 +57,11 @@ class Rates:
     @staticmethod
     def concatenate(parts: Sequence[Rates]) -> Rates:
         """Several lots of rates of the same cells, one after the other."""
-        return Rates(
-            r0=np.concatenate([one.r0 for one in parts]),
-            cell=np.concatenate([one.cell for one in parts]),
-            value=np.concatenate([one.value for one in parts]),
-            mass=np.concatenate([one.mass for one in parts]),
-            n_cells=parts[0].n_cells,
-            n_outcomes=parts[0].n_outcomes,
-        )
+        arrays = ("r0", "cell", "value", "mass")
+        joined: dict[str, Any] = {
+            name: np.concatenate([getattr(one, name) for one in parts]) for name in arrays
+        }
+        return replace(parts[0], **joined)
 
 
 def gaps_to_mean(
@@ -120,11 +117,6 @@ def gaps_of_pairs(rates: Rates, names: Sequence[str], ratio: float) -> Constrain
 
     A pair of which one has no rows is not defined.
 
-    Args:
-        rates: of the groups, on (label, group) cells.
-        names: (G,) of the groups.
-        ratio: what share of the other's rate is subtracted.
-
     Raises:
         ValueError: if there are too many groups to be compared pair by pair.
     """
@@ -135,13 +127,12 @@ def gaps_of_pairs(rates: Rates, names: Sequence[str], ratio: float) -> Constrain
             f"got {n}. Use demographic_parity, which compares with the mean, and an epsilon."
         )
     first, other = np.nonzero(~np.eye(n, dtype=bool)) if n > 1 else (np.zeros(1, int),) * 2
-    pairs = Rates(
+    pairs = replace(
+        rates,
         r0=rates.r0[first] - ratio * rates.r0[other],
         cell=np.concatenate([rates.cell[first], rates.cell[other]], axis=1),
         value=np.concatenate([rates.value[first], -ratio * rates.value[other]], axis=1),
         mass=np.minimum(rates.mass[first], rates.mass[other]),
-        n_cells=rates.n_cells,
-        n_outcomes=rates.n_outcomes,
     )
     pair_names = [f"{names[i]} against {names[j]}" for i, j in zip(first, other, strict=True)]
     return gaps_to_mean(pairs, by_label=True, names=pair_names, ratio=0.0, upper=np.inf)
@@ -161,8 +152,7 @@ def accuracies(mass: Floats) -> Rates:
 def selection_rates(groups: Groups, labels: Sequence[int]) -> Rates:
     """``P(h in labels | s = r)``, (G,): of two labels by error rates, of more by outcomes.
 
-    Of two labels, hits in one and misses in the other:
-    ``P(h = l | r) = P(y = l | r) (1 - e_(l,r)) + P(y = l' | r) e_(l',r)``. Of more,
+    ``P(h = l | r) = P(y = l | r) (1 - e_(l,r)) + P(y = l' | r) e_(l',r)``, and of more labels
     ``P(h = l | r) = sum_y P(y | r) q[(y,r), l]``.
     """
     total = groups.mass.sum(axis=0)

@@ -68,15 +68,7 @@ def hold_out(
 
 
 def unpack_rows(rows: Any, argument: str) -> tuple[Any, Any, Any, Any]:
-    """Features, labels, sensitive values and weights of an argument that holds them all.
-
-    Raises:
-        ValueError: if it has neither three nor four entries.
-
-    Example:
-        >>> unpack_rows(([[1.0]], ["yes"], ["F"]), "validation")
-        ([[1.0]], ['yes'], ['F'], None)
-    """
+    """Features, labels, sensitive values and weights of an argument that holds them all."""
     columns = tuple(rows)
     if len(columns) not in {3, 4}:
         raise ValueError(
@@ -97,15 +89,7 @@ def three_parts(
 ) -> SplitRows:
     """Training, validation and test rows: `hold_out` twice.
 
-    Args:
-        cell: (n,) the cell of each row.
-        random_state: a seed, or what else ``numpy.random.default_rng`` takes.
-        test: the share of all rows held out for the test; 0 for no test rows.
-        validation: the share of the other rows that is for validation.
-        may_be_empty: whether it is fine that a part has no rows.
-
-    Raises:
-        ValueError: if a share is out of its range, or so small that no row is held out.
+    `test` is a share of all rows, `validation` one of the others.
 
     Example:
         >>> [len(part) for part in three_parts(np.repeat([0, 1], [60, 40]))]
@@ -127,14 +111,6 @@ def three_parts(
 def fold_of_rows(cell: Ints, n_folds: int, random_state: Any = 0) -> Ints:
     """(n,) the fold of each row: equally many rows of every cell in each fold, up to one.
 
-    Args:
-        cell: (n,) the cell of each row: its label and group, as `GroupedRows.cell` gives it.
-        n_folds: how many folds there are, at least 2.
-        random_state: a seed, or what else ``numpy.random.default_rng`` takes.
-
-    Raises:
-        ValueError: if there are fewer than two folds.
-
     Example:
         >>> fold = fold_of_rows(np.repeat([0, 1], [4, 6]), 2)
         >>> np.bincount(fold[:4]), np.bincount(fold[4:])
@@ -154,16 +130,6 @@ def folds(
     """The parts of cross-validation: every row is a test row once.
 
     A cell of one row is never tested, as no other row could stand for it in training.
-
-    Args:
-        cell: (n,) the cell of each row.
-        n_folds: how many times the rows are divided, 2 or more.
-        random_state: a seed, or what else ``numpy.random.default_rng`` takes.
-        validation: the share of the rows outside a fold that is for validation.
-
-    Raises:
-        ValueError: if there are fewer than two folds, or so few rows of every cell that none is
-            left for validation.
 
     Example:
         >>> parts = list(folds(np.repeat([0, 1], [60, 40]), 5))

@@ -1,4 +1,4 @@
-"""A leaf for TensorBoard: ``from fairgrad.tensorboard import add_fairness``."""
+"""TensorBoard integration: ``from fairgrad.tensorboard import add_fairness``."""
 
 from __future__ import annotations
 

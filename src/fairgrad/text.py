@@ -27,7 +27,7 @@ from fairgrad.signs import encodable
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from rich.console import ConsoleOptions, RenderResult
 
@@ -57,7 +57,6 @@ class Block(NamedTuple):
         last: how many of the rows stand apart at the end, such as the row of everyone.
         chart: the kind of chart that a page draws; empty for none.
         about: what the chart is about: a way of grouping, or the position of a finding.
-        is_brief: whether it is also shown where there is little room: on the terminal and the card.
         is_warning: whether its sentences are warnings.
     """
 
@@ -69,12 +68,12 @@ class Block(NamedTuple):
     last: int = 0
     chart: str = ""
     about: str | int = ""
-    is_brief: bool = False
     is_warning: bool = False
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Draws it as wide as the console is."""
-        yield Text("")
+        """Draws it as wide as the console is; of a block that is a chart alone, nothing."""
+        if self.columns or self.sentences:
+            yield Text("")
         if self.columns:
             yield Paragraph(self.title, "bold")
             yield from self._table_or_records(console, options.max_width)
@@ -97,30 +96,20 @@ class Block(NamedTuple):
             for head in self.columns
         ]
         rows = [[_shown(cell, console) for cell in row] for row in few]
-        widths = self._text_widths(heads, rows, room)
-        if widths is None:
-            yield from self._records(heads, rows)
-        else:
-            yield Padding(self._table(heads, rows, widths), (0, 0, 0, 1), expand=False)
-        if more:
-            yield Text(more, style="dim")
-
-    def _text_widths(
-        self, heads: list[Text], rows: list[list[Text]], room: int
-    ) -> list[int] | None:
-        """How wide the columns of texts may be; None if there is no room for a table."""
         natural = [
             max(cell_len(line) for cell in column for line in cell.plain.splitlines() or [""])
             for column in zip(heads, *rows, strict=True)
         ]
         room -= sum(natural[self.texts :]) + GAP * (len(heads) - 1) + 1
         widths = natural[: self.texts]
-        while sum(widths) > room:  # the widest gives way first
-            widest = widths.index(max(widths))
-            if widths[widest] <= LEAST_TEXT:
-                return None
-            widths[widest] -= 1
-        return widths
+        while sum(widths) > room and max(widths) > LEAST_TEXT:  # the widest gives way first
+            widths[widths.index(max(widths))] -= 1
+        if sum(widths) > room:
+            yield from self._records(heads, rows)
+        else:
+            yield Padding(self._table(heads, rows, widths), (0, 0, 0, 1), expand=False)
+        if more:
+            yield Text(more, style="dim")
 
     def _table(self, heads: list[Text], rows: list[list[Text]], widths: list[int]) -> Table:
         table = Table(
@@ -205,6 +194,11 @@ class ShownAndWritten(ABC):
     def sections(self) -> Sequence[Section]:
         """What it says, in the order in which readers need it."""
 
+    @property
+    def brief(self) -> Section:
+        """What fits one screen."""
+        return self.sections[0]
+
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values."""
@@ -223,10 +217,21 @@ class ShownAndWritten(ABC):
             width: of the lines.
             explain: show all measures, intervals, definitions and methods.
         """
-        return as_plain_text(on_terminal(self.sections, explain=explain), width)
+        return as_plain_text(self.on_terminal(explain=explain), width)
+
+    def on_terminal(self, *, explain: bool = False) -> Group:
+        """What fits one screen, or all sections, for any rich console."""
+        first, *rest = self.sections if explain else [self.brief]
+        sign = first.title[:1] if first.title[:1] in STYLES else ""
+        opening = [sign, *first.sentences] if sign else [f"{first.title}.", *first.sentences]
+        parts: list[Any] = [Paragraph(" ".join(opening), STYLES.get(sign, "bold")), *first.blocks]
+        for section in rest:
+            parts += [Text(""), Paragraph(section.title, "bold")]
+            parts += [*map(Paragraph, section.sentences), *section.blocks]
+        return Group(*parts)
 
     def __rich__(self) -> Group:
-        return on_terminal(self.sections)
+        return self.on_terminal()
 
     def _repr_html_(self) -> str:
         return as_html(self.sections[0])
@@ -240,37 +245,12 @@ def as_plain_text(shown: Any, width: int = 80) -> str:
     return "\n".join(line.rstrip() for line in text.splitlines())
 
 
-def on_terminal(sections: Sequence[Section], *, explain: bool = False) -> Group:
-    """Sections for any rich console: the conclusion and the brief blocks, or all there is."""
-    first, *rest = sections
-    sign = first.title[:1] if first.title[:1] in STYLES else ""
-    opening = [sign, *first.sentences] if sign else [f"{first.title}.", *first.sentences]
-    parts: list[Any] = [Paragraph(" ".join(opening), STYLES.get(sign, "bold"))]
-    parts += _few_blocks(first.blocks, explain=explain)
-    for section in rest:
-        if explain:
-            parts += [Text(""), Paragraph(section.title, "bold")]
-            parts += [Paragraph(sentence) for sentence in section.sentences]
-        parts += _few_blocks(section.blocks, explain=explain)
-    return Group(*parts)
-
-
-def _few_blocks(blocks: Iterable[Block], *, explain: bool) -> list[Block]:
-    """Those to show; a block that is a chart alone has nothing for a terminal."""
-    shown = [block for block in blocks if block.columns or block.sentences]
-    return [block for block in shown if explain or block.is_brief]
-
-
-def as_markdown(sections: Sequence[Section], further: Sequence[str] = ()) -> str:
-    """The brief blocks of sections, and tables of further sections, for a model card."""
-    first = sections[0]
-    sign = first.title[:1] if first.title[:1] in STYLES else ""
-    opening = " ".join(escape(sentence) for sentence in first.sentences)
-    parts = ["## Fairness audit", f"**{f'{sign} {opening}'.strip()}**"]
-    for section in sections:
-        for block in section.blocks:
-            if block.is_brief or (section.key in further and not block.chart):
-                parts += _markdown_block(block)
+def as_markdown(section: Section) -> str:
+    """A section for a model card."""
+    sign = section.title[:1] if section.title[:1] in STYLES else ""
+    opening = " ".join([sign, *map(escape, section.sentences)]).strip()
+    parts = ["## Fairness audit", f"**{opening}**"]
+    parts += [part for block in section.blocks for part in _markdown_block(block)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -301,7 +281,7 @@ def as_html(section: Section, picture: str = "") -> str:
     parts += [_html_paragraph(sentence) for sentence in section.sentences]
     parts.append(picture)
     for block in section.blocks:
-        if block.columns and not picture and (block.chart or block.is_brief):
+        if block.columns and not picture:
             parts.append(_html_table(block))
         elif not block.columns:
             parts += [_html_paragraph(sentence) for sentence in block.sentences]

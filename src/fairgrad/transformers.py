@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -114,7 +113,10 @@ class FairTrainer(Trainer):
         tolerance: float = 0.05,
         **kwargs: Any,
     ) -> None:
-        _check_criterion(criterion)
+        if not isinstance(criterion, FairLoss):
+            raise TypeError(
+                f"criterion: expected a loss of fairgrad.torch, got {type(criterion).__name__}."
+            )
         self.criterion = criterion
         names = sensitive_columns
         self.sensitive_columns = (names,) if isinstance(names, str) else tuple(names)
@@ -125,7 +127,7 @@ class FairTrainer(Trainer):
         # processes beside the predictions, which is all the sensitive columns need.
         self.label_names = [self.label_name, *self.sensitive_columns]
         self.model_accepts_loss_kwargs = True  # lets the items of a batch be counted, for `_share`
-        self.compute_metrics = FairMetrics(criterion, self.compute_metrics, tolerance)
+        self.compute_metrics = fair_metrics(criterion, self.compute_metrics, tolerance)
         join_processes(criterion)
         criterion.to(self.args.device)
         self._first_state = {name: value.clone() for name, value in criterion.state_dict().items()}
@@ -275,55 +277,52 @@ class FairTrainer(Trainer):
         super().log(logs, start_time)
 
 
-@dataclass(frozen=True, eq=False)
-class FairMetrics:
+def fair_metrics(
+    criterion: FairLoss,
+    own: Callable[[EvalPrediction], dict[str, Any]] | None = None,
+    tolerance: float = 0.05,
+) -> Callable[[EvalPrediction], dict[str, Any]]:
     """``compute_metrics`` of a trainer whose labels are followed by the sensitive columns.
 
-    Attributes:
+    Args:
         criterion: the loss, which knows the measure and how to read predictions.
         own: the user's function, which sees the labels alone; its values take precedence.
         tolerance: the largest |F| that the fair accuracy accepts.
     """
 
-    criterion: FairLoss
-    own: Callable[[EvalPrediction], dict[str, Any]] | None = None
-    tolerance: float = 0.05
-
-    def __call__(self, prediction: EvalPrediction) -> dict[str, Any]:
-        """The metrics of gathered predictions."""
+    def metrics(prediction: EvalPrediction) -> dict[str, Any]:
         labels, *columns = prediction.label_ids
         s = np.column_stack(columns) if len(columns) > 1 else np.asarray(columns[0])
-        metrics: dict[str, Any] = self._measured(prediction.predictions, labels, s)
-        if self.own is None:
-            return metrics
-        plain = EvalPrediction(
-            predictions=prediction.predictions,
-            label_ids=labels,
-            inputs=prediction.inputs,
-            losses=prediction.losses,
-        )
-        return {**metrics, **self.own(plain)}
+        found = _measured(criterion, tolerance, prediction.predictions, labels, s)
+        if own is None:
+            return found
+        plain = EvalPrediction(prediction.predictions, labels, prediction.inputs, prediction.losses)
+        return {**found, **own(plain)}
 
-    def _measured(self, logits: Any, labels: Any, s: Ints) -> dict[str, float]:
-        """Accuracy, and |F| by the measure of the loss with the frequencies of these rows.
+    return metrics
 
-        There is no unfairness where nobody's sensitive value is known.
-        """
-        criterion = self.criterion
-        predicted = criterion.reading.predict(torch.as_tensor(logits)).reshape(-1).numpy()
-        labels = np.asarray(labels).reshape(-1)
-        keep = labels != criterion.ignore_index
-        predicted, labels, s = predicted[keep].astype(labels.dtype), labels[keep], s[keep]
-        accuracy = float((predicted == labels).mean())
-        if not (s != UNKNOWN).any():
-            return {"accuracy": accuracy}
-        measure, desirable = criterion.fairness_measure, criterion.y_desirable
-        columns = _attributes(criterion.groups, s)
-        levels = fairness_levels(labels, predicted, columns, measure, y_desirable=desirable)
-        beyond = float(np.nanmax(levels.gaps)) - self.tolerance
-        fair_accuracy = accuracy if beyond <= 0 else -beyond
-        unfairness = levels.unfairness
-        return {"accuracy": accuracy, "unfairness": unfairness, "fair_accuracy": fair_accuracy}
+
+def _measured(
+    criterion: FairLoss, tolerance: float, logits: Any, labels: Any, s: Ints
+) -> dict[str, float]:
+    """Accuracy, and |F| by the measure of the loss with the frequencies of these rows.
+
+    There is no unfairness where nobody's sensitive value is known.
+    """
+    predicted = criterion.reading.predict(torch.as_tensor(logits)).reshape(-1).numpy()
+    labels = np.asarray(labels).reshape(-1)
+    keep = labels != criterion.ignore_index
+    predicted, labels, s = predicted[keep].astype(labels.dtype), labels[keep], s[keep]
+    accuracy = float((predicted == labels).mean())
+    if not (s != UNKNOWN).any():
+        return {"accuracy": accuracy}
+    measure, desirable = criterion.fairness_measure, criterion.y_desirable
+    columns = _attributes(criterion.groups, s)
+    levels = fairness_levels(labels, predicted, columns, measure, y_desirable=desirable)
+    beyond = float(np.nanmax(levels.gaps)) - tolerance
+    fair_accuracy = accuracy if beyond <= 0 else -beyond
+    unfairness = levels.unfairness
+    return {"accuracy": accuracy, "unfairness": unfairness, "fair_accuracy": fair_accuracy}
 
 
 def _attributes(groups: Groups, s: Ints) -> dict[str, NDArray[Any]]:
@@ -337,33 +336,25 @@ def _attributes(groups: Groups, s: Ints) -> dict[str, NDArray[Any]]:
     }
 
 
-def _check_criterion(criterion: Any) -> None:
-    """Refuses what is not a fair loss that gives the mean over a batch."""
-    if not isinstance(criterion, FairLoss):
-        raise TypeError(
-            f"criterion: expected a loss of fairgrad.torch, got {type(criterion).__name__}."
-        )
+def _check_trainer(trainer: FairTrainer) -> None:
+    """Refuses a criterion or settings of Trainer that would be passed over in silence."""
+    criterion, args = trainer.criterion, trainer.args
     if criterion.reduction != "mean":
         raise ValueError(
             f"criterion: expected reduction='mean', got {criterion.reduction!r}; the trainer "
             "scales the means of micro-batches."
         )
-
-
-def _check_trainer(trainer: Trainer) -> None:
-    """Refuses settings of Trainer that would be passed over in silence."""
-    if trainer.compute_loss_func is not None:
-        raise ValueError("compute_loss_func: expected None, as the loss is the criterion's.")
-    args = trainer.args
-    if args.label_smoothing_factor:
-        raise ValueError(
-            f"label_smoothing_factor: expected 0, got {args.label_smoothing_factor}; give "
-            "label_smoothing to the criterion."
-        )
-    for name, expected in (("batch_eval_metrics", False), ("eval_do_concat_batches", True)):
-        if getattr(args, name) is not expected:
+    refused = {
+        "compute_loss_func": trainer.compute_loss_func,
+        "label_smoothing_factor": args.label_smoothing_factor,
+        "batch_eval_metrics": args.batch_eval_metrics,
+        "eval_do_concat_batches=False": not args.eval_do_concat_batches,
+    }
+    for name, is_set in refused.items():
+        if is_set:
             raise ValueError(
-                f"{name}: expected {expected}, as fairness is measured on all rows together."
+                f"{name}: has no place in a FairTrainer: the loss, with its label_smoothing, is "
+                "the criterion's, and fairness is measured on all rows together."
             )
 
 

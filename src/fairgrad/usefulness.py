@@ -220,17 +220,10 @@ def _of_constants(
         is_as_fair = constant.worst <= fair.worst and constant.beyond <= fair.beyond
         if is_as_fair and fair.accuracy < constant.accuracy + LEAST_GAIN:
             assert constant.only_label is not None  # noqa: S101 - it is a constant
-            one = f"{labels[constant.only_label]!r} for everybody"
-            if fair.by_costs:
-                return (
-                    f"The model is of no use: {one} has a {fair.merit} of {constant.accuracy:.4f} "
-                    f"on the {rows} rows, at max |F| {constant.worst:.4f}; the model one of "
-                    f"{fair.accuracy:.4f}, at {fair.worst:.4f}."
-                )
             return (
-                f"The model is of no use: {one} is right "
-                f"for {constant.accuracy:.4f} of the {rows} rows, at max |F| {constant.worst:.4f}; "
-                f"the model for {fair.accuracy:.4f}, at {fair.worst:.4f}."
+                f"The model is of no use: {labels[constant.only_label]!r} for everybody has a "
+                f"{fair.merit} of {constant.accuracy:.4f} on the {rows} rows, at max |F| "
+                f"{constant.worst:.4f}; the model {fair.accuracy:.4f}, at {fair.worst:.4f}."
             )
     return None
 
@@ -296,7 +289,7 @@ class ShownInNotebooks:
 
         rows = [[str(name), f"{level:+.4f}"] for name, level in zip(names, levels, strict=True)]
         rule = "0 is equal treatment. Above 0 a group is better off than average, below 0 worse."
-        block = Block("Level of each group", ("level of", "F"), rows, is_brief=True)
+        block = Block("Level of each group", ("level of", "F"), rows)
         return as_html(Section("model", "How fair the fitted model is", (rule,), (block,)))
 
     def _repr_html_inner(self) -> str:

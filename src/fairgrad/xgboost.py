@@ -2,36 +2,22 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
-from xgboost import XGBClassifier, collective
+from xgboost import Booster, XGBClassifier, collective
 
-from fairgrad.boosting.estimator import (
-    FAIRNESS_METRICS,
-    FAIRNESS_PARAMETERS,
-    EvalSets,
-    FairBoostingMixin,
-    fairness_file,
-    list_metrics,
-    read_model,
-    write_model,
-)
+from fairgrad.boosting.estimator import FAIRNESS_PARAMETERS, FairBoostingMixin
 from fairgrad.boosting.objective import BoostingObjective, predicted_labels
 from fairgrad.checks import naming_rows
-from fairgrad.columns import as_column, as_pandas
+from fairgrad.columns import as_column
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Iterator
     from typing import Self
 
     from fairgrad.groups import Floats
 
-__all__ = ["FairGradXGBClassifier", "XGBoostObjective", "load", "save"]
+__all__ = ["FairGradXGBClassifier", "XGBoostObjective"]
 
 
 class XGBoostObjective(BoostingObjective):
@@ -109,9 +95,7 @@ class FairGradXGBClassifier(FairBoostingMixin, XGBClassifier):
     Args:
         {fairness arguments}
         **kwargs: XGBClassifier's parameters. Its objective is the log loss; weigh the classes by
-            `sample_weight` (`scale_pos_weight` is refused). An `eval_metric` may be, besides
-            XGBoost's, "unfairness" (the mean of ``|F|``) and "fair_error" (the error rate plus
-            the mean violation of the bounds).
+            `sample_weight` (`scale_pos_weight` is refused).
 
     Attributes:
         {fairness attributes}
@@ -135,7 +119,8 @@ class FairGradXGBClassifier(FairBoostingMixin, XGBClassifier):
     objective_class = XGBoostObjective
     log_losses = (None, "binary:logistic", "multi:softprob")
     refused_parameters = {"scale_pos_weight": "sample_weight"}  # noqa: RUF012 - declared in the mixin
-    file_format = "fairgrad.xgboost"
+    plain_class = "XGBClassifier"
+    not_packed = {"_Booster": None}  # noqa: RUF012 - as above
 
     def fit(
         self,
@@ -145,7 +130,6 @@ class FairGradXGBClassifier(FairBoostingMixin, XGBClassifier):
         sensitive_features: Any = None,
         sample_weight: Any = None,
         eval_set: Any = None,
-        eval_sensitive_features: Any = None,
         xgb_model: Any = None,
         verbose: Any = False,
         **fit_options: Any,
@@ -158,153 +142,53 @@ class FairGradXGBClassifier(FairBoostingMixin, XGBClassifier):
             sensitive_features: (n,) sensitive values, or a table with one column per attribute;
                 missing values and -1 are unknown and in no constraint.
             sample_weight: (n,) non-negative weights.
-            eval_set: pairs (X, y) to evaluate the model on after each round.
-            eval_sensitive_features: sensitive values of each of these pairs. With them the default
-                metric is "fair_error", so that early stopping respects fairness.
-            xgb_model: a fitted model, booster or file to continue from. If there are multipliers
-                (in the model, or beside the file) they continue as well.
+            eval_set: pairs (X, y) to evaluate the model on after each round; of an aware model
+                (X, y, sensitive_features). XGBoost's metrics do not look at fairness: to stop
+                early, give `eval_metric` a function of your own that knows the groups.
+            xgb_model: a fitted model, booster or file to continue from. The multipliers of a
+                fitted model continue as well.
             verbose: whether to print the metrics of the eval sets.
             **fit_options: whatever else `XGBClassifier.fit` takes.
 
         Raises:
             ValueError: if sensitive_features are missing, or an argument is not allowed.
         """
-        X, y = as_pandas(X), as_column(y)
-        pairs = [(features, as_column(label)) for features, label in eval_set or ()]
-        parts = self._prepare(
-            X, y, sensitive_features, sample_weight, xgb_model, pairs, eval_sensitive_features
-        )
-        options = {
-            "sample_weight": as_column(sample_weight),
-            "eval_set": list(zip(parts.eval_features, parts.eval_labels, strict=True)) or None,
-            "xgb_model": xgb_model,
-            "verbose": verbose,
-            **fit_options,
-        }
-        with self._fair_training(parts.objective, parts.sets), naming_rows("X"):
-            super().fit(parts.features, y, **options)
-        self._set_fitted(parts.objective, parts.encoder)
-        if parts.objective is not None:
-            self._warn_of_fault(parts.objective)
+        parts = self._prepare(X, y, sensitive_features, sample_weight, xgb_model, eval_set)
+        objective: XGBoostObjective | None = parts.objective
+        own_objective = self.objective
+
+        def gradients(y_true: Any, y_pred: Any, sample_weight: Any = None) -> tuple[Floats, Floats]:
+            assert objective is not None  # noqa: S101 - for type checkers
+            objective.check_labels(y_true)
+            return objective.gradients(y_pred, sample_weight)
+
+        if objective is not None:
+            self.objective = gradients
+        try:
+            with naming_rows("X"):
+                super().fit(
+                    parts.features,
+                    parts.labels,
+                    sample_weight=as_column(sample_weight),
+                    eval_set=parts.eval_set or None,
+                    xgb_model=xgb_model,
+                    verbose=verbose,
+                    **fit_options,
+                )
+        finally:
+            self.objective = own_objective
+        self._set_fitted(parts)
         return self
 
     def _wrapper_params(self) -> set[str]:
         """Parameters that XGBoost's own code does not know."""
         return {*super()._wrapper_params(), *FAIRNESS_PARAMETERS}
 
-    def _configure_fit(self, booster: Any, params: Any, feature_weights: Any) -> Any:
-        """As XGBoost does, with our metrics in a fair fit."""
-        configured = super()._configure_fit(booster, params, feature_weights)
-        metrics = getattr(self, "_fair_metrics", None)
-        return configured if metrics is None else (configured[0], metrics, *configured[2:])
+    def tree_bytes(self) -> bytes:
+        """The trees in the library's own format."""
+        return bytes(self.get_booster().save_raw("ubj"))
 
-    def _metrics(self, sets: EvalSets) -> tuple[list[Any], Any]:
-        """The metrics left to XGBoost (names, and at most one function), and a function for ours.
-
-        XGBoost is told that the scores are those of its log loss, so it computes its own metrics.
-        Early stopping follows the last metric of the last set.
-
-        Raises:
-            ValueError: if a metric needs sensitive values, or there are too many functions.
-        """
-        wanted = list_metrics(self.eval_metric)
-        if sets and not wanted:
-            wanted = ["fair_error"]
-        ours = [name for name in wanted if name in FAIRNESS_METRICS]
-        others = [name for name in wanted if name not in FAIRNESS_METRICS]
-        sets.require(ours)
-        if ours and any(callable(one) for one in others):
-            raise ValueError(
-                f"eval_metric: XGBoost takes one function only; not one of yours and {ours[0]!r}."
-            )
-
-        def metrics(scores: Any, matrix: Any) -> list[tuple[str, float]]:
-            label, weight = matrix.get_label().astype(np.int64), matrix.get_weight()
-            predicted = predicted_labels(np.asarray(scores))
-            figures = sets.fairness(label, predicted, weight if len(weight) else None)
-            return [(name, figures[name]) for name in ours if figures]
-
-        return others, metrics if ours else None
-
-    @contextmanager
-    def _fair_training(
-        self, objective: XGBoostObjective | None, sets: EvalSets | None
-    ) -> Iterator[None]:
-        """Inside, the model has our objective and metrics; its own parameters come back after."""
-        if objective is None or sets is None:
-            yield
-            return
-        eval_metric, metrics = self._metrics(sets)
-        before = self.objective, self.eval_metric
-
-        def gradients(y_true: Any, y_pred: Any, sample_weight: Any = None) -> tuple[Floats, Floats]:
-            objective.check_labels(y_true)
-            return objective.gradients(y_pred, sample_weight)
-
-        self.objective, self.eval_metric = gradients, eval_metric or None
-        self._fair_metrics = metrics
-        try:
-            yield
-        finally:
-            self.objective, self.eval_metric = before
-            del self._fair_metrics
-
-
-def save(model: FairGradXGBClassifier, path: str | os.PathLike[str]) -> Path:
-    """Writes a fitted model: the trees in XGBoost's format, the multipliers beside.
-
-    Any program that reads XGBoost's files gets the probabilities from the first file alone.
-
-    Args:
-        model: a fitted `FairGradXGBClassifier`.
-        path: the file of the trees, as text if it ends in ``.json``, else in XGBoost's binary
-            format (by convention ``.ubj``); the other one has the same name with
-            ``.fairness.json`` added.
-
-    Raises:
-        sklearn.exceptions.NotFittedError: if the model is not fitted.
-
-    Example:
-        >>> import tempfile, numpy as np
-        >>> X, y, s = np.arange(200.0)[:, None] % 2, np.arange(200) % 2, np.arange(200) // 100
-        >>> model = FairGradXGBClassifier("accuracy_parity", n_estimators=2, n_jobs=1)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     save(model.fit(X, y, sensitive_features=s), f"{folder}/model.ubj").exists()
-        True
-    """
-    check_is_fitted(model)
-    trees = model.get_booster().save_raw("json" if Path(path).suffix == ".json" else "ubj")
-    return write_model(model, path, bytes(trees), {"n_classes": int(model.n_classes_)})
-
-
-def load(path: str | os.PathLike[str]) -> FairGradXGBClassifier:
-    """A model that `save` wrote: it predicts, and training can continue from it (``xgb_model=``).
-
-    Parameters of the training, such as the depth of trees, are not restored: give them to the
-    estimator that continues.
-
-    Raises:
-        FileNotFoundError: if one of the two files is missing.
-        ValueError: if they are not what `save` wrote.
-
-    Example:
-        >>> import tempfile, numpy as np
-        >>> X, y, s = np.arange(200.0)[:, None] % 2, np.arange(200) % 2, np.arange(200) // 100
-        >>> model = FairGradXGBClassifier("accuracy_parity", n_estimators=2, n_jobs=1)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = save(model.fit(X, y, sensitive_features=s), f"{folder}/model.ubj")
-        ...     bool((load(path).predict(X) == model.predict(X)).all())
-        True
-    """
-    notes, trees = read_model(path, FairGradXGBClassifier.file_format)
-    model = FairGradXGBClassifier(
-        notes["fairness_measure"], epsilon=notes["epsilon"], use_sensitive="sensitive" in notes
-    )
-    model.load_model(bytearray(trees))
-    if model.n_classes_ != notes["n_classes"]:
-        raise ValueError(
-            f"{path}: the trees know {model.n_classes_} classes, {fairness_file(path).name} "
-            f"{notes['n_classes']}; the files are not of one model."
-        )
-    model._restore_fitted(notes)  # noqa: SLF001 - a method of our own class
-    return model
+    def load_trees(self, trees: bytes) -> None:
+        """Sets the trees from what `tree_bytes` gave."""
+        self._Booster = Booster()
+        self._Booster.load_model(bytearray(trees))

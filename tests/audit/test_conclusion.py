@@ -29,13 +29,13 @@ def test_the_verdict_is_about_what_was_asked(two_faced):
     s = pd.Series(GROUP, name="group")
     fair = Audit(TRUTH, two_faced, s, "demographic_parity", others="accuracy_parity")
     assert fair.verdict == FAIR
-    assert [finding.verdict for finding in fair.others] == [UNFAIR]
+    assert [finding.verdict for finding in fair.findings[1:]] == [UNFAIR]
     assert [row["asked"] for row in fair.to_dict()["verdicts"]] == [True, False]
     unfair = Audit(TRUTH, two_faced, s, "accuracy_parity", others=["demographic_parity"])
     assert unfair.verdict == UNFAIR
     both = Audit(TRUTH, two_faced, s, ["accuracy_parity", "demographic_parity"])
     assert both.verdict == UNFAIR
-    assert both.others == ()
+    assert both.asked == both.findings
 
 
 def test_a_measure_asked_for_is_not_repeated_beside(two_faced):

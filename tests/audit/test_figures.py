@@ -214,7 +214,6 @@ def test_gap_to_mean_is_the_cores_matrix(draw, measure):
     ]
     for mine, theirs in pairs:
         np.testing.assert_allclose(mine, theirs, atol=1e-12)
-    np.testing.assert_allclose(own.spread, matrix.spread, atol=1e-12)
 
 
 def test_a_measure_of_ones_own_is_judged_by_its_bounds(draw):

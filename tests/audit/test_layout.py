@@ -10,7 +10,7 @@ from rich.console import Console
 
 from fairgrad.audit import Audit
 from fairgrad.signs import STAND_INS, encodable
-from fairgrad.text import Block, as_plain_text, on_terminal
+from fairgrad.text import Block, as_plain_text
 
 LONG = ["Native Hawaiian or Other Pacific Islander", "Two or more races (not Hispanic)", "F"]
 
@@ -45,9 +45,8 @@ def test_names_are_never_cut(audit, width):
 def test_every_encoding_gets_signs_it_can_show(audit, encoding):
     raw = io.BytesIO()
     console = Console(file=io.TextIOWrapper(raw, encoding=encoding), width=80, color_system=None)
-    console.print(
-        on_terminal(audit.sections, explain=True)
-    )  # an encoding that cannot hold a sign would raise here
+    # An encoding that cannot hold a sign would raise here.
+    console.print(audit.on_terminal(explain=True))
     console.file.flush()
     shown = raw.getvalue().decode(encoding)
     assert max(map(len, shown.splitlines())) <= 80

@@ -32,6 +32,6 @@ def test_nothing_in_a_name_steers_a_terminal():
 def test_groups_whose_values_are_codes_are_named_with_their_column():
     rows = group_rows([0, 1] * 4, {"black": [0, 0, 1, 1] * 2, "sex": ["Female", "Male"] * 4})
     assert words.people_names(rows.groups) == [
-        "black 0, Female", "black 0, Male", "black 1, Female", "black 1, Male"
+        "black 0, women", "black 0, men", "black 1, women", "black 1, men"
     ]  # fmt: skip
     assert words.people_names(rows.groups.marginal("sex")) == ["women", "men"]

@@ -3,6 +3,8 @@
 import functools
 import importlib.util
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -96,7 +98,6 @@ def files(samples, report, tmp_path_factory):
     folder = tmp_path_factory.mktemp("reports")
     make = {
         "full": lambda: report,
-        "fair": samples.fair_report,
         "hostile": samples.hostile_report,
         "scored": lambda: Report(samples.scored_audit()),
         "labels": lambda: Report(samples.scored_audit(3, n_labels=3)),
@@ -108,7 +109,15 @@ def files(samples, report, tmp_path_factory):
             samples.make_audit(), frontier=samples.make_frontier(), opening="trade-off"
         ),
     }
-    return functools.cache(lambda name: make[name]().save(folder / f"{name}.html"))
+
+    def saved(name):
+        if name == "demo":  # the page that newcomers see first
+            command = [sys.executable, "-m", "fairgrad", "demo", "--out", str(folder / "demo")]
+            subprocess.run(command, check=True, capture_output=True)
+            return folder / "demo" / "report.html"
+        return make[name]().save(folder / f"{name}.html")
+
+    return functools.cache(saved)
 
 
 @pytest.fixture(scope="session")

@@ -1,9 +1,12 @@
 """Mistakes are answered by one sentence and exit code 2, and leave nothing behind."""
 
+import shutil
 import subprocess
 import sys
 
 import pytest
+
+from fairgrad.files import read_sealed, sealed_json
 
 BROKEN = {
     "ragged.csv": ("a,b,c\n1,2,3\n1,2,3,4\n", "Expected 3 fields in line 3, saw 4"),
@@ -135,3 +138,22 @@ def test_spellings_of_one_value(program, tmp_path):
         found = program(*audit, *way).check().json
         assert len(found["audit"]["labels"]) == 2
         assert "using row 3 as the header" in " ".join(found["notes"])
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("settings", "separate"), None), (("settings", "within"), "sex"),
+        (("settings", "measures"), ["justice"]), (("settings", "desirable"), 3),
+        (("provenance", "data"), {}), (("provenance", "data"), [{"name": "x"}]),
+        (("bins",), {"age": "25"}),
+    ],
+)  # fmt: skip
+def test_a_forged_description_is_refused(here, fitted, adult, tmp_path, place, value):
+    folder = shutil.copytree(fitted[0], tmp_path / "model")
+    known = changed = read_sealed((folder / "fairgrad.json").read_text("utf-8"))
+    for name in place[:-1]:
+        changed = changed[name]
+    changed[place[-1]] = value
+    (folder / "fairgrad.json").write_text(sealed_json(known), "utf-8")
+    here("audit", folder, adult).refused("fairgrad.json is damaged", ".".join(place))

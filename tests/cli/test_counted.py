@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 
 from fairgrad.audit import Monitor
 from fairgrad.cli import counted
-from fairgrad.cli.audit import audit as audit_command
-from fairgrad.cli.audit import audit_subject, decided_people
+from fairgrad.cli.audit import decided_people
+from fairgrad.cli.commands import audit as audit_command
+from fairgrad.cli.commands import counts
+from fairgrad.cli.commands import monitor as monitor_command
 from fairgrad.cli.monitor import add_batches
-from fairgrad.cli.monitor import monitor as monitor_command
 from fairgrad.cli.options import SQL_DIALECTS
 from fairgrad.cli.request import AuditRequest
-from fairgrad.cli.sql import counts
 from fairgrad.tables import scan
 from fairgrad.tables.sql import DIALECTS, quoted_name
 
@@ -59,9 +59,16 @@ def asked_by(*arguments, command=audit_command):
 def monitored(*arguments):
     """The batches of a table with dates, and the people."""
     request, watched = asked_by(*arguments, command=monitor_command), Monitor("accuracy_parity")
-    decided = decided_people(request)
-    add_batches(watched, decided, request, has_labels=True)
-    return [(one.name, one.counts) for one in watched.batches], decided.people
+    people = decided_people(request)
+    add_batches(watched, people, request)
+    return [(one.name, one.counts) for one in watched.batches], people
+
+
+def audited(*arguments):
+    """The audit of a table, and its people."""
+    request = asked_by(*arguments)
+    people = decided_people(request)
+    return people.audit(request), people
 
 
 def answers(monkeypatch, *arguments):
@@ -70,7 +77,7 @@ def answers(monkeypatch, *arguments):
     for is_scanned in (False, True):
         monkeypatch.setattr(counted, "is_scanned", lambda _, own=is_scanned: own)
         try:
-            audit, people, _ = audit_subject(asked_by(*arguments))
+            audit, people = audited(*arguments)
         except ValueError as error:
             found.append(("error", str(error)))
         else:
@@ -80,7 +87,7 @@ def answers(monkeypatch, *arguments):
 
 
 OF_SCORES = (
-    "scores", "score_gaps", "roc", "calibration", "score_histogram", "thresholds", "holding",
+    "scores", "roc", "calibration", "thresholds",
 )  # fmt: skip
 
 
@@ -97,7 +104,6 @@ QUESTIONS = {
     "two, one of numbers": (*PLAIN, "--sensitive", "age", "--bins", "age=25,60"),
     "three, crossed": (*PLAIN, "--sensitive", "age", "--bins", "age=40", "--sensitive", "order"),
     "weights": (*PLAIN, "--weight", "w"),
-    "a baseline": (*PLAIN, "--baseline", "b", "--weight", "w"),
     "scores": ("--target", "y", "--score", "p", "--threshold", "0.4", "--sensitive", "sex"),
     "desirable, measures": (*PLAIN, "--desirable", "no", "--measure", "four_fifths_rule"),
 }
@@ -143,16 +149,16 @@ def test_a_table_of_a_database(monkeypatch, tmp_path):
     (truth, *_), _ = answers(monkeypatch, tmp_path / "people.parquet", *PLAIN)
     monkeypatch.setattr(counted, "is_scanned", scan.is_scanned)
     for name in (f"{base}::loans", base):
-        assert countable(audit_subject(asked_by(name, *PLAIN))[0]) == truth
+        assert countable(audited(name, *PLAIN)[0]) == truth
     with duckdb.connect(str(base)) as connection:
         connection.execute("CREATE VIEW others AS FROM loans")
-    assert countable(audit_subject(asked_by(f"{base}::others", *PLAIN))[0]) == truth
+    assert countable(audited(f"{base}::others", *PLAIN)[0]) == truth
     with pytest.raises(ValueError, match="several tables; name one .* loans, others"):
-        audit_subject(asked_by(base, *PLAIN))
+        audited(base, *PLAIN)
     with pytest.raises(ValueError, match="has no table 'lones'; name one .* loans, others"):
-        audit_subject(asked_by(f"{base}::lones", *PLAIN))
+        audited(f"{base}::lones", *PLAIN)
     with pytest.raises(FileNotFoundError, match="there is no such file"):
-        audit_subject(asked_by(tmp_path / "none.duckdb", *PLAIN))
+        audited(tmp_path / "none.duckdb", *PLAIN)
 
 
 CELLS = {
@@ -191,7 +197,7 @@ def test_odd_texts_are_read_alike(monkeypatch, tmp_path, pools, seed, missing):
     for is_scanned in (False, True):
         monkeypatch.setattr(counted, "is_scanned", lambda _, own=is_scanned: own)
         try:
-            audit, people, _ = audit_subject(asked_by(path, *asked))
+            audit, people = audited(path, *asked)
         except ValueError as error:
             found.append(str(error))
         else:
@@ -204,13 +210,11 @@ def test_what_duckdb_would_read_otherwise_is_read_row_by_row(monkeypatch, tmp_pa
     frame, path = table().drop(columns="day"), tmp_path / "german.csv"
     frame.to_csv(path, index=False, sep=";", decimal=",", encoding="utf-16")
     monkeypatch.setattr(counted, "is_scanned", lambda _: True)
-    audit, people, _ = audit_subject(asked_by(path, *PLAIN))
+    audit, people = audited(path, *PLAIN)
     assert people.counts is None
     assert any("german.csv is read row by row" in note for note in people.notes)
     frame.to_csv(path, index=False, sep=";", decimal=",")
-    plain, people, _ = audit_subject(
-        asked_by(path, *PLAIN, "--sensitive", "age", "--bins", "age=40")
-    )
+    plain, people = audited(path, *PLAIN, "--sensitive", "age", "--bins", "age=40")
     assert people.counts is not None
     assert plain.to_dict()["rows"] == audit.to_dict()["rows"]
 
@@ -221,7 +225,7 @@ def test_names_that_are_one_name_for_duckdb(monkeypatch, tmp_path, kind):
     frame.to_parquet(path) if kind == "parquet" else frame.to_csv(path, index=False)
     monkeypatch.setattr(counted, "is_scanned", lambda _: True)
     asked = ("--target", "y", "--prediction", "h", "--sensitive", "Sex")
-    audit, people, _ = audit_subject(asked_by(path, *asked))
+    audit, people = audited(path, *asked)
     assert people.counts is None
     assert len(audit.views["Sex"].size) == 3
 
@@ -259,10 +263,10 @@ def test_far_too_many_values_are_told(monkeypatch, tmp_path):
     table(n=5000).assign(id=[f"p{i}" for i in range(5000)]).to_parquet(path)
     monkeypatch.setattr(counted, "is_scanned", lambda _: True)
     with pytest.raises(ValueError, match=r"'id' has 4,\d\d\d different values in 4,"):
-        audit_subject(asked_by(path, "--target", "y", "--prediction", "h", "--sensitive", "id"))
+        audited(path, "--target", "y", "--prediction", "h", "--sensitive", "id")
     monkeypatch.setattr(scan, "MOST_COMBINATIONS", 5)
     with pytest.raises(ValueError, match="more than 5 combinations of the values of y, sex, order"):
-        audit_subject(asked_by(path, *PLAIN, "--sensitive", "order"))
+        audited(path, *PLAIN, "--sensitive", "order")
 
 
 def answer_of(dialect, frame, sql):
@@ -280,8 +284,8 @@ def answer_of(dialect, frame, sql):
 @pytest.mark.parametrize(
     ("dialect", "asked"),
     [
-        *(("sqlite", asked) for asked in ("three, crossed", "a baseline", "scores")),
-        *(("duckdb", asked) for asked in ("two, one of numbers", "a baseline", "scores")),
+        *(("sqlite", asked) for asked in ("three, crossed", "scores")),
+        *(("duckdb", asked) for asked in ("two, one of numbers", "scores")),
         ("postgres", "weights"),
     ],
 )
@@ -293,9 +297,7 @@ def test_the_printed_query_and_its_answer(monkeypatch, tmp_path, capsys, dialect
     assert counts.main(query, standalone_mode=False) == 0
     answer = answer_of(dialect, frame, capsys.readouterr().out)
     answer.to_csv(tmp_path / "counts.csv", index=False)
-    audit, people, _ = audit_subject(
-        asked_by("--counts", tmp_path / "counts.csv", *QUESTIONS[asked])
-    )
+    audit, people = audited("--counts", tmp_path / "counts.csv", *QUESTIONS[asked])
     assert countable(audit) == truth
     assert people.left_out == left_out
 
@@ -317,7 +319,7 @@ def test_scores_of_single_rows_cannot_be_counted():
     [
         (
             {"n_rows": None},
-            "no column 'n_rows'; .* calls the number",
+            "no column 'n_rows'; expected the answer to the query",
         ),
         ({"n_rows": -1}, "n_rows of counts.csv is '-1' in a row; a number of at least 0"),
         ({"n_rows": 0.5}, "n_rows holds numbers that are not whole"),
@@ -334,7 +336,7 @@ def test_wrong_tables_of_counts_are_refused(tmp_path, change, message):
         tmp_path / "counts.csv", index=False
     )
     with pytest.raises(ValueError, match=message):
-        audit_subject(asked_by("--counts", tmp_path / "counts.csv", *PLAIN, "--weight", "w"))
+        audited("--counts", tmp_path / "counts.csv", *PLAIN, "--weight", "w")
 
 
 def test_without_duckdb_the_way_to_it_is_said(monkeypatch, tmp_path):
@@ -351,8 +353,8 @@ def test_without_duckdb_the_way_to_it_is_said(monkeypatch, tmp_path):
     monkeypatch.setattr(scan, "find_spec", lambda _: None)
     monkeypatch.setattr(counted, "LARGE", 1)
     with pytest.raises(ImportError, match=r"needs duckdb: pip install 'fairgrad\[scale\]'"):
-        audit_subject(asked_by("people.duckdb::loans", *PLAIN))
-    _, people, _ = audit_subject(asked_by(path, *PLAIN))
+        audited("people.duckdb::loans", *PLAIN)
+    _, people = audited(path, *PLAIN)
     assert people.counts is None
     assert any("is read into memory; to have it counted" in note for note in people.notes)
 

@@ -25,3 +25,5 @@ def test_rows_of_unknown_group_count_by_probabilities(program, tmp_path, model):
     told = ran.check().out
     assert "The group (sex) is known for" in told
     assert "random sample" in told
+    again = program("audit", tmp_path / "m", tmp_path / "people.csv", "--held-out", "--json")
+    assert "The group (sex) is known for" in again.check().out

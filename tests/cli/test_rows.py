@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import accuracy_score
 
 from fairgrad import fairness_levels
-from fairgrad.cli.folder import Provenance
+from fairgrad.cli.folder import provenance
 from fairgrad.cli.prepared import prepare
 from fairgrad.cli.request import FitRequest
 from fairgrad.cli.training import fit_prepared, train
@@ -37,7 +37,7 @@ def test_every_cell_has_its_share_in_every_part(table):
     for share, part in parts.items():
         found = cells(part)
         assert all(abs(found[cell] - share * n) <= 1.5 for cell, n in whole.items())
-    assert sum(len(part) for part in parts.values()) == len(table)
+    assert sum(len(part.y) for part in parts.values()) == len(table)
 
 
 @pytest.mark.parametrize("model", ["network", "lightgbm"])
@@ -53,7 +53,7 @@ def test_frontiers_are_chosen_on_the_validation_rows(table, model):
 def test_the_audit_is_of_the_test_rows(table):
     request = FitRequest(columns=COLUMNS, epochs=8)
     prepared = prepare(table, request)
-    outcome = fit_prepared(prepared, request, lambda _: None, Provenance.of(()))
+    outcome = fit_prepared(prepared, request, lambda _: None, provenance(()))
     predicted = outcome.trained.fair.predict(prepared.test.X)
     levels = fairness_levels(prepared.test.y, predicted, prepared.test.s, "equalized_odds")
     finding = next(f for f in outcome.audit.findings if f.measure == "equalized_odds")

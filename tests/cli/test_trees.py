@@ -1,21 +1,17 @@
 """``--model lightgbm|xgboost``: fit, predict, audit and frontier with boosted trees."""
 
-from zipfile import ZIP_DEFLATED, ZipFile
-
-import lightgbm
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.metrics import accuracy_score
 
-from fairgrad import fairness_levels
+from fairgrad import fairness_levels, persistence
 from fairgrad.cli.request import FitRequest
 from fairgrad.cli.training import boosted_trees
-from fairgrad.persistence import MAX_UNPACKED
 from fairgrad.tables.roles import ColumnRoles
 
 FILES = {
-    "MODEL_CARD.md", "audit.json", "fairgrad.json", "model.skops", "trees.zip", "report.html",
+    "MODEL_CARD.md", "audit.json", "fairgrad.json", "model.skops", "report.html",
     "test_rows.csv", "training_rows.npz",
 }  # fmt: skip
 NAMED = ["--target", "income", "--sensitive", "sex", "--model", "lightgbm"]
@@ -35,12 +31,11 @@ def guesses(program, boosted, adult, tmp_path_factory):
     return pd.read_csv(out, dtype={"prediction": str})
 
 
-def test_writes_lightgbms_own_files(boosted, guesses):
+def test_the_model_holds_the_trees(boosted, guesses):
     folder, found = boosted
     assert {file.name for file in folder.iterdir()} == FILES
-    with ZipFile(folder / "trees.zip") as archive:
-        booster = lightgbm.Booster(model_str=archive.read("0.txt").decode())
-    assert 0 < booster.num_trees() <= 100
+    trees = persistence.load(folder / "model.skops")[-1].label_model_[0]
+    assert 0 < trees.booster_.num_trees() <= 100
     assert found["settings"]["model"] == "lightgbm"
     assert "boosted trees" in (folder / "MODEL_CARD.md").read_text("utf-8")
     assert guesses["probability"].between(0, 1).all()
@@ -93,25 +88,6 @@ def test_the_same_seed_gives_the_same_trees(people):
     first, second, other = (model.predict_proba(X) for model in models)
     np.testing.assert_array_equal(first, second)
     assert not np.array_equal(first, other)
-
-
-def test_damaged_trees_are_refused(program, adult, boosted, tmp_path):
-    folder = tmp_path / "half"
-    folder.mkdir()
-    for name in FILES:
-        (folder / name).write_bytes((boosted[0] / name).read_bytes())
-    trees = folder / "trees.zip"
-    content = trees.read_bytes()
-    with ZipFile(trees, "w", ZIP_DEFLATED) as bomb:
-        bomb.writestr("0.txt", bytes(MAX_UNPACKED + 1))
-    program("predict", folder, adult).refused("trees.zip was refused", "bytes unpack to")
-    with ZipFile(trees, "w") as empty:
-        empty.writestr("../outside", "")
-    program("predict", folder, adult).refused("trees.zip is damaged", "is missing")
-    trees.write_bytes(content[: len(content) // 2])
-    program("predict", folder, adult).refused("trees.zip was refused")
-    trees.unlink()
-    program("predict", folder, adult).refused("trees.zip is missing")
 
 
 def test_trees_of_xgboost(program, adult, tmp_path):

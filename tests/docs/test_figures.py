@@ -9,6 +9,7 @@ import pandas as pd
 from fairgrad.audit import Audit
 from fairgrad.audit.comparisons import DEFAULT_TOLERANCE
 from fairgrad.sklearn import FairDecisionClassifier, FairGradClassifier
+from fairgrad.usefulness import TOLERATED_LOSS
 
 ROOT = Path(__file__).parents[2]
 
@@ -21,21 +22,26 @@ def default(function, name):
     return inspect.signature(function).parameters[name].default
 
 
-def test_defaults_on_the_page_of_limitations():
+def test_every_figure_on_the_page_of_limitations():
     text = page("docs/understand/limitations.md")
-    (epsilon,) = re.findall(r"The default epsilon of estimators, .*? is ([\d.]+)\.", text)
+    figures = []
+
+    def stated(pattern):
+        (found,) = re.findall(pattern, text)
+        figures.extend(re.findall(r"\d[\d.]*\d|\d", found))
+        return found
+
+    epsilon = stated(r"The default epsilon of estimators, .*? is ([\d.]+)\.")
     for estimator in (FairGradClassifier, FairDecisionClassifier):
         assert default(estimator, "epsilon") == float(epsilon)
-    (tolerance,) = re.findall(r"an audit with a tolerance of ([\d.]+)\*\*", text)
-    assert float(tolerance) == DEFAULT_TOLERANCE
-    (threshold,) = re.findall(r"the threshold the model was trained at\*\*, ([\d.]+),", text)
+    assert float(stated(r"more than (\d) points of accuracy")) == 100 * TOLERATED_LOSS
+    assert float(stated(r"A model with `epsilon=([\d.]+)` often")) == float(epsilon)
+    assert float(stated(r"an audit with a tolerance of ([\d.]+)\*\*")) == DEFAULT_TOLERANCE
+    front = stated(r"on the Pareto front in (\d+ of \d+) comparisons")
+    assert front in page("docs/reproduction.md")
+    threshold = stated(r"the threshold the model was trained at\*\*, ([\d.]+),")
     assert default(Audit, "threshold") == float(threshold)
-
-
-def test_the_pareto_front_is_that_of_the_results():
-    limits, reproduction = page("docs/understand/limitations.md"), page("docs/reproduction.md")
-    (front,) = re.findall(r"on the Pareto front in (\d+ of \d+) comparisons", limits)
-    assert front in reproduction
+    assert figures == re.findall(r"\d[\d.]*\d|\d", text)  # there are no others
 
 
 def test_the_readme_and_the_audit_have_one_confidence():
@@ -55,7 +61,21 @@ def test_the_readme_counts_the_results_of_the_paper():
     ).groups()
     total, *parts = map(int, numbers)
     assert sum(parts) == total
-    assert f"{total}" in page("docs/reproduction.md")
+    (told,) = re.findall(
+        r"in the (\d+) cells that the paper has, too: (\d+) better, (\d+) reproduced, "
+        r"(\d+) trade-off, (\d+) worse",
+        page("docs/reproduction.md"),
+    )
+    assert numbers == told
+
+
+def test_what_the_readme_says_of_an_installation():
+    text, project = page("README.md"), (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    (oldest,) = re.findall(r"Python ([\d.]+) or newer", text)
+    assert f'requires-python = ">={oldest}"' in project
+    supply = pd.read_csv(ROOT / "results" / "supply.csv")
+    (packages,) = re.findall(r"\((\d+) packages\)", text)
+    assert f"all {packages}" in set(supply.loc[supply["needed for"] == "audits", "distribution"])
 
 
 def test_verdicts_keep_their_promises():

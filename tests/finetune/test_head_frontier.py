@@ -130,7 +130,6 @@ def test_heads_on_features_computed_before(network, rows):
     "estimator",
     [
         FairGradClassifier(hidden_layer_sizes=(4,)),
-        FairGradClassifier(module=nn.Linear(8, 2)),
         FairDecisionClassifier(),
         3,
     ],

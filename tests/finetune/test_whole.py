@@ -134,40 +134,6 @@ def test_epochs_are_judged_on_the_validation_rows(rows, network, make_rows):
     assert last["unfairness"] == fairness_levels(y, predicted, s, DP).unfairness
 
 
-def test_an_interrupted_run_goes_on_as_if_nothing_had_been(rows, network, tmp_path):
-    class StoppedError(RuntimeError):
-        pass
-
-    file = tmp_path / "run.pt"
-    whole = tune(network, rows, max_iter=3)
-    batches = 0
-
-    def broken(x):
-        nonlocal batches
-        batches += 1
-        if batches == 45:  # in the third epoch of 19 batches each
-            raise StoppedError
-        return x
-
-    with pytest.raises(StoppedError):
-        tune(network, rows, max_iter=3, checkpoint=file, transform=broken)
-    calls = []
-    resumed = tune(
-        network, rows, max_iter=3, checkpoint=file, transform=lambda x: calls.append(1) or x
-    )
-    assert len(calls) == 19
-    for name, value in resumed.module.state_dict().items():
-        assert torch.equal(value, whole.module.state_dict()[name])
-    assert resumed.history == whole.history
-
-
-def test_a_checkpoint_of_other_settings_is_refused(rows, network, tmp_path):
-    tune(network, rows, checkpoint=tmp_path / "run.pt")
-    for other in ({"learning_rate": 0.02}, {"fairness_measure": "equalized_odds"}):
-        with pytest.raises(ValueError, match="checkpoint: run.pt is of another network"):
-            tune(network, rows, checkpoint=tmp_path / "run.pt", **other)
-
-
 def test_divergence_is_an_error(rows, network):
     with pytest.raises(FloatingPointError, match=r"after 0.\d+ epochs: lower learning_rate"):
         tune(network, rows, optimizer=torch.optim.SGD, learning_rate=1e30)

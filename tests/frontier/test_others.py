@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from fairlearn.reductions import DemographicParity, ExponentiatedGradient
-from joblib import parallel_config
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -50,27 +49,3 @@ def test_any_estimator_with_an_epsilon(hiring, wrap):
     ):
         levels = fairness_levels(y, model.predict(hiring.X), hiring.sex, "demographic_parity")
         assert unfairness == pytest.approx(levels.unfairness)
-
-
-def test_another_name_for_epsilon_and_parallel_fits(hiring):
-    y = (hiring.y == "hired").astype(int)
-    reduction = ExponentiatedGradient(LogisticRegression(), DemographicParity(), max_iter=5)
-    frontier = Frontier(
-        _WithClasses(reduction), "demographic_parity", [0.01, 0.3], parameter="base__eps", n_jobs=2
-    )
-    with parallel_config(backend="threading"):  # classes of tests cannot be sent to processes
-        frontier.fit(hiring.X, y, sensitive_features=hiring.sex)
-    assert [model.base.eps for model in frontier.estimators_] == [0.01, 0.3]
-
-
-class _WithClasses(ClassifierMixin, BaseEstimator):
-    def __init__(self, base):
-        self.base = base
-
-    def fit(self, X, y, sensitive_features):
-        self.classes_ = np.unique(y)
-        self.base.fit(X, y, sensitive_features=sensitive_features)
-        return self
-
-    def predict(self, X):
-        return self.base.predict(X, random_state=0)

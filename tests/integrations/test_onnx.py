@@ -4,7 +4,6 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-import torch
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
@@ -148,14 +147,10 @@ def test_what_cannot_be_exported_is_said(rows):
         to_onnx(LogisticRegression().fit(X[:, :1], y))
     other = make_pipeline(PowerTransformer(), clone(NETWORK))
     other.fit(X, y, fairgradclassifier__sensitive_features=s)
-    with pytest.raises(TypeError, match="StandardScaler or MinMaxScaler.*got PowerTransformer"):
+    with pytest.raises(TypeError, match="StandardScaler, .*got PowerTransformer"):
         to_onnx(other)
     with pytest.raises(NotFittedError):
         to_onnx(FairGradClassifier())
-    own = FairGradClassifier(module=torch.nn.Linear(4, 2), max_iter=1)
-    own.set_params(fairness_rate=0.05).fit(X.astype(np.float32), y, sensitive_features=s)
-    with pytest.raises(ValueError, match="torch.onnx.export"):
-        to_onnx(own)
     codes = np.c_[X[:, :1], np.arange(500) % 7]
     options = {"categorical_feature": [1]}
     trees = FairGradLGBMClassifier(n_estimators=20, verbosity=-1, min_data_per_group=1)
@@ -166,7 +161,6 @@ def test_what_cannot_be_exported_is_said(rows):
 
 @pytest.mark.skipif(not hasattr(fairgrad.sklearn, "FairDecisionClassifier"), reason="not there")
 @pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("cells", ["joint", "factored"])
 @pytest.mark.parametrize(
     "inner",
     [
@@ -179,14 +173,14 @@ def test_what_cannot_be_exported_is_said(rows):
     ids=["regression", "pipeline", "network", "LightGBM", "XGBoost"],
 )
 @pytest.mark.filterwarnings("ignore::fairgrad.usefulness.FairnessWarning")
-def test_fair_decisions(rows, inner, cells, n_classes):
+def test_fair_decisions(rows, inner, n_classes):
     X, score, s = rows
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     X = X.astype(np.float32).astype(np.float64)
     y = np.minimum(score, n_classes - 1)
     region = np.where(np.arange(len(X)) % 3, "N", None)  # mostly one group, the others unknown
     model = fairgrad.sklearn.FairDecisionClassifier(
-        inner, "equalized_odds", 0.0, cells=cells, random_state=1
+        inner, "equalized_odds", 0.0, random_state=1
     ).fit(X, y, sensitive_features={"sex": s, "region": np.where(s == "F", region, "S")})
     assert np.ptp(model.cell_weights_) > 0
     check_equal(model, X, 1e-6 if "XGB" in type(inner).__name__ else 1e-12)

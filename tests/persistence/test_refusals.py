@@ -13,7 +13,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.tree import DecisionTreeClassifier
-from torch import nn
 
 from fairgrad import persistence
 from fairgrad.measures import equalized_odds
@@ -159,7 +158,7 @@ def test_a_newer_format_is_refused_with_the_reason(path):
         return {**header, "format_version": FORMAT_VERSION + 1, "versions": versions}
 
     rewrite(path, "fairgrad.json", newer)
-    with pytest.raises(ValueError, match=r"written by fairgrad 9\.9; this .* pip install -U"):
+    with pytest.raises(ValueError, match=r"format version 5; this .* pip install -U"):
         load(path)
 
 
@@ -190,14 +189,6 @@ def test_files_that_are_no_models(path, tmp_path):
         file.writestr("schema.json", "{}")
     with pytest.raises(ValueError, match="not a model saved by fairgrad"):
         load(path)
-
-
-def test_weights_that_are_missing(path):
-    rewrite(path, "fairgrad.json", lambda header: {**header, "module": "Linear"})
-    with pytest.raises(ValueError, match="module: the file holds the weights of a Linear"):
-        load(path)
-    with pytest.raises(ValueError, match="path: .* is damaged"):
-        load(path, module=nn.Linear(3, 2))
 
 
 def test_a_flipped_bit_is_noticed_wherever_it_is(path):
@@ -276,13 +267,6 @@ def test_json_that_is_small_on_disk_is_not_parsed(path, monkeypatch, name):
         assert tracemalloc.get_traced_memory()[1] < 5e6  # parsed, it would be 36 MB
     finally:
         tracemalloc.stop()
-
-
-def test_json_in_an_archive_of_trees(tmp_path, monkeypatch):
-    monkeypatch.setattr(persistence, "MAX_JSON", 2**16)
-    write(tmp_path / "groups.zip", {"0-0.txt.json": b"[" + b"{}," * 30_000 + b"{}]"})
-    with pytest.raises(ValueError, match="0-0.txt.json has 90,004 bytes"):
-        persistence.check_archive(tmp_path / "groups.zip")
 
 
 def test_what_could_not_be_loaded_is_not_saved(model, tmp_path, monkeypatch):

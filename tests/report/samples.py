@@ -1,5 +1,7 @@
 """Made-up audits, frontiers and histories, for tests of the page as text and in a browser."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 
@@ -59,13 +61,12 @@ def make_frontier(groups=("F", "M"), n=6):
 
 
 def make_history(names=("F", "M"), epochs=5):
-    rows = [
-        {"epoch": epoch, "quantity": quantity, "name": name, "value": sign * 0.4 * epoch}
-        for epoch in range(1, epochs + 1)
-        for quantity in ("level", "multiplier")
-        for name, sign in zip(names, (1, -1), strict=True)
-    ]
-    return pd.DataFrame(rows)
+    """What a chart reads of a fitted model."""
+    values = 0.4 * np.outer(np.arange(1, epochs + 1), [1, -1])
+    history = {"accuracy": np.zeros(epochs), "levels": values, "multipliers": values}
+    return SimpleNamespace(
+        fit=None, classes_=[0, 1], groups_=(), constraint_names_=names, history_=history
+    )
 
 
 HOSTILE = [
@@ -120,17 +121,6 @@ def monitor():
         rows = slice(2000 * (month - 1), 2000 * month)
         found.update(y[rows], plain[rows], sex[rows], batch=f"2026-0{month}-01")
     return found
-
-
-def fair_report():
-    """What `fairgrad fit` reports: a fair model, and a plain one that selects men more often."""
-    y, sex, fair, plain = two_systems()
-    audit = Audit(
-        y, fair, sex, "demographic_parity", baseline=plain, baseline_name="the plain model"
-    )
-    return Report(
-        audit, frontier=make_frontier(), history=make_history(), asked={"Data": "made up"}
-    )
 
 
 def full_report():

@@ -10,6 +10,7 @@ from sklearn.preprocessing import StandardScaler
 from fairgrad.audit import Audit
 from fairgrad.frontier import Frontier
 from fairgrad.report import Report, frontier_figures, history_figures
+from fairgrad.report.charts import as_history
 from fairgrad.sklearn import FairGradClassifier
 
 KINDS = ["level", "multiplier"]
@@ -38,7 +39,7 @@ def audit_of(model, people):
 
 def test_a_fitted_classifier_is_a_history(people, fair):
     report = Report(audit_of(fair, people), history=fair)
-    history = report.history
+    history = as_history(fair)
     assert list(dict.fromkeys(history["quantity"])) == KINDS
     assert history["epoch"].min() == 1
     assert history["epoch"].max() == len(fair.history_["accuracy"])
@@ -73,7 +74,7 @@ def test_what_has_no_history_to_show_is_named(people, fair):
     audit = audit_of(fair, people)
     with pytest.raises(ValueError, match="history: this FairGradClassifier is not fitted yet"):
         Report(audit, history=FairGradClassifier())
-    with pytest.raises(TypeError, match="history: expected a fitted model or a DataFrame, got dic"):
+    with pytest.raises(TypeError, match="history: expected a fitted model, got dict"):
         Report(audit, history={"level": [1]})
 
 

@@ -25,7 +25,7 @@ def outputs(tmp_path_factory):
 
 def test_audits_models_frontiers_and_reports_show_themselves(outputs):
     _, plain, model, audit, frontier, report = outputs
-    assert "✗ Unfair" in plain
+    assert "✗ Judged unfair" in plain
     assert "linear-gradient" in plain  # the rates have bars
     assert "How fair the fitted model is" in model
     assert "sex=Female" in model

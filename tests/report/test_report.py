@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 
 from fairgrad import Constraints
 from fairgrad.audit import Audit
-from fairgrad.report import FrontierData, Report
+from fairgrad.report import Report
 from fairgrad.report import report as html_page
 from fairgrad.report.report import json_for_html
 
@@ -160,42 +161,11 @@ def test_audits_do_not_load_reports():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-@pytest.mark.parametrize(
-    ("points", "options", "said"),
-    [
-        ({"epsilon": [0.1], "accuracy": [0.8]}, {}, r"\['unfairness'\] are missing"),
-        ({"epsilon": [], "accuracy": [], "unfairness": []}, {}, "at least one model"),
-        ({"epsilon": [1], "accuracy": [np.nan], "unfairness": [0]}, {}, "row 0 has"),
-        ({"epsilon": [1], "accuracy": [1], "unfairness": [0]}, {"chosen": 1}, "from 0 to 0, got 1"),
-    ],
-)
-def test_bad_frontiers_are_named(points, options, said):
-    with pytest.raises(ValueError, match=said):
-        FrontierData(pd.DataFrame(points), **options)
-
-
-def test_a_frame_of_points_is_a_frontier(samples):
-    report = Report(samples.make_audit(), frontier=samples.make_frontier().points)
-    assert "frontier" in {figure.id for figure in report.figures}
-    with pytest.raises(TypeError, match="frontier: expected a fitted Frontier, FrontierData or"):
+def test_what_is_no_frontier_is_named(samples):
+    with pytest.raises(ValueError, match="from 0 to 5, got 6"):
+        Report(samples.make_audit(), frontier=samples.make_frontier(), chosen=6)
+    with pytest.raises(TypeError, match="frontier: expected a fitted Frontier, got list"):
         Report(samples.make_audit(), frontier=[1, 2])
-
-
-def test_the_share_of_negative_weights_counts_rows_when_known(samples):
-    history = samples.make_history().assign(share=lambda f: np.where(f["name"] == "M", 0.9, 0.1))
-    shares = Report(samples.make_audit(), history=history).history.query(
-        "quantity == 'negative_share'"
-    )
-    np.testing.assert_allclose(shares["value"], 0.9)
-    cells = Report(samples.make_audit(), history=samples.make_history()).history
-    np.testing.assert_allclose(cells.query("quantity == 'negative_share'")["value"], 0.5)
-
-
-def test_bad_histories_are_named(samples):
-    with pytest.raises(ValueError, match=r"history: .* \['value'\] are missing"):
-        Report(samples.make_audit(), history=samples.make_history().drop(columns="value"))
-    with pytest.raises(ValueError, match="history: expected quantities .* got 'loss'"):
-        Report(samples.make_audit(), history=samples.make_history().assign(quantity="loss"))
 
 
 def test_the_page_says_which_label_was_taken_as_desirable():
@@ -207,8 +177,9 @@ def test_the_page_says_which_label_was_taken_as_desirable():
 
 
 def test_a_plain_model_of_a_frontier_is_called_so(samples):
-    points = samples.make_frontier().points.assign(epsilon=[0, 0.1, 0.2, 0.3, 0.4, np.inf])
-    report = Report(samples.make_audit(), frontier=points, chosen=5)
+    frontier = samples.make_frontier()
+    points = frontier.points.assign(epsilon=[0, 0.1, 0.2, 0.3, 0.4, np.inf])
+    report = Report(samples.make_audit(), frontier=replace(frontier, points=points), chosen=5)
     assert report.frontier.names[5].startswith("accuracy 82.2 %, unfairness")
     assert "trained for no constraint" in report.frontier.names[5]
     assert "trained for a gap of at most 0.4" in report.frontier.names[4]

@@ -251,17 +251,6 @@ def test_copies_pickles_and_files_predict_the_same(table, tmp_path):
     assert clone(model).use_sensitive
 
 
-def test_training_goes_on_with_the_same_columns(table):
-    X, y, s = table
-    model = aware(warm_start=True).fit(X, y, sensitive_features=s)
-    names = model.sensitive_encoder_.names
-    model.fit(X[1:], y[1:], sensitive_features=s[1:])
-    assert model.sensitive_encoder_.names == names
-    first = aware().partial_fit(X, y, sensitive_features=s)
-    first.partial_fit(X[:100], y[:100], sensitive_features=s[:100])
-    assert first.coef_.shape == (1, 6)
-
-
 def test_variants_are_aware_too(table):
     X, y, s = table
     models = fit_variants([aware(epsilon=e) for e in (0.0, 0.2)], X, y, sensitive_features=s)

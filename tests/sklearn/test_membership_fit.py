@@ -40,11 +40,12 @@ def test_a_model_is_about_as_fair_as_with_all_groups(kind: str) -> None:
 
     everyone = np.arange(len(y))
     assert gap(soft, everyone) < 1.3 * gap(full, everyone) + 0.02
-    # Levels are those of the rows whose group is known.
+    # Levels are those of the rows whose group is known; of decisions, by models of other folds.
+    rounding = 0.02 if kind == "decision" else 1e-9
     h = soft.predict(X[:300])
     level = h[s[:300] == "a"].mean() - h.mean()
-    assert np.abs(soft.levels_).max() >= abs(level) - 1e-9
-    assert np.isclose(np.abs(soft.levels_), abs(level)).any()
+    assert np.abs(soft.levels_).max() >= abs(level) - rounding
+    assert np.isclose(np.abs(soft.levels_), abs(level), atol=rounding).any()
 
 
 @pytest.mark.parametrize("kind", MODELS)

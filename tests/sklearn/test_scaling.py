@@ -2,15 +2,10 @@
 
 import numpy as np
 import pytest
-import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
-from fairgrad.groups import group_rows
 from fairgrad.sklearn import FairGradClassifier
 from fairgrad.sklearn.rows import FEW_NUMBERS, moments
 from fairgrad.torch import compiled
-from fairgrad.training import TrainingTable
 
 
 @pytest.fixture(params=[True, False], ids=["compiled", "not compiled"])
@@ -43,24 +38,6 @@ def test_rows_that_do_not_lie_one_after_the_other():
     mean, variance = moments(X, None)
     np.testing.assert_allclose(mean, X.mean(0), rtol=1e-12)
     np.testing.assert_allclose(variance, X.var(0), rtol=1e-12)
-
-
-@given(st.floats(-50, 50), st.floats(0.1, 10))
-def test_weights_that_take_over_the_scaling_give_the_same_scores(offset, scale):
-    rng = np.random.default_rng(0)
-    offsets, scales = np.array([offset, 0.0]), np.array([scale, 1.0])
-    X = (rng.normal(size=(100, 2)) * scales + offsets).astype(np.float32)
-    table = TrainingTable.from_rows(
-        torch.from_numpy(X), group_rows([0, 1] * 50, [0] * 100), scaling=(offsets, scales)
-    )
-    if table.folded[0] is not table.raw:  # a scaled copy
-        assert abs(offset) > 10 * scale
-        return
-    weight = np.array([2.0, -1.0])
-    expected = ((X - offsets) / scales) @ weight
-    folded = (weight / scales).astype(np.float32)
-    found = X @ folded - folded.astype(np.float64) @ offsets
-    np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
 class TestPrecision:

@@ -18,7 +18,7 @@ CSV = TABLE.to_csv(index=False)
 
 
 def said(frame):
-    return " ".join(ReadingReport.of(frame).sentences(frame.columns, "--"))
+    return " ".join(ReadingReport.of(frame).sentences(frame.columns))
 
 
 def same(frame, table=TABLE):
@@ -92,7 +92,7 @@ def test_rows_to_skip_are_the_users(tmp_path):
     path.write_text("a,b,c\n1,2,3\n" + CSV)
     same(read_table(path, options=ReadingOptions(skip_rows=2)))
     with pytest.raises(ValueError, match="no rows below --skip-rows"):
-        read_table(path, options=ReadingOptions(skip_rows=20, prefix="--"))
+        read_table(path, options=ReadingOptions(skip_rows=20))
 
 
 def test_sheets_titles_and_footers_of_excel(tmp_path):
@@ -115,7 +115,7 @@ def test_sheets_titles_and_footers_of_excel(tmp_path):
     assert "using row 3 as the header" in said(frame)
     assert "the last 1 row is left out as a footer ('Total')" in said(frame)
     with pytest.raises(ValueError, match=r"--sheet is 'pya'; it has cover, pay"):
-        read_table(tmp_path / "pay.xlsx", options=ReadingOptions(sheet="pya", prefix="--"))
+        read_table(tmp_path / "pay.xlsx", options=ReadingOptions(sheet="pya"))
 
 
 @pytest.mark.parametrize("ending", [".csv.gz", ".csv.xz", ".csv.bz2", ".csv.zst", ".zip"])

@@ -8,14 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairgrad.datasets import from_table
 from fairgrad.tables import reading
 from fairgrad.tables.dialect import ReadingOptions, find_dialect
 from fairgrad.tables.reading import ReadingReport, column_names, pieces, read_table
 from fairgrad.tables.roles import ColumnRoles
 from fairgrad.tables.values import parse_numbers
 
-ROLES = ColumnRoles("y", ("g",), prefix="--")
+ROLES = ColumnRoles("y", ("g",))
 
 
 @pytest.fixture
@@ -29,7 +28,7 @@ def write(tmp_path):
 
 
 def said(frame):
-    return " ".join(ReadingReport.of(frame).sentences(frame.columns, "--"))
+    return " ".join(ReadingReport.of(frame).sentences(frame.columns))
 
 
 TABLE = pd.DataFrame(
@@ -107,13 +106,13 @@ WRONG = {
 def test_a_wrong_guess_fails_with_a_sentence(write, name):
     content, given, message = WRONG[name]
     with pytest.raises(ValueError, match=message) as error:
-        read_table(write(content), options=ReadingOptions(**given, prefix="--"))
+        read_table(write(content), options=ReadingOptions(**given))
     assert "C error" not in str(error.value)
 
 
 def test_the_wrong_decimal_mark_is_noticed_by_the_columns(write):
     path = write("x;g;y\n" + "".join(f"0.{i};{'uv'[i % 2]};{i % 2}\n" for i in range(1, 60)))
-    frame = read_table(path, options=ReadingOptions(decimal=",", prefix="--"))
+    frame = read_table(path, options=ReadingOptions(decimal=","))
     with pytest.raises(ValueError, match=r"'x' holds 0.1, .* decimal comma; give --decimal"):
         ROLES.apply(frame)
 
@@ -145,7 +144,7 @@ def test_texts_stay_texts_and_gaps_are_counted(write):
     report = ReadingReport.of(frame)
     assert report.gaps == {"age": {"": 1, "NA": 1, "null": 1}, "religion": {"": 1}}
     assert "religion: 'NA' (1 row), 'None' (1 row) are read as text" in said(frame)
-    told = ReadingReport.of(frame).sentences(frame.columns, "--", gaps=True)
+    told = ReadingReport.of(frame).sentences(frame.columns, gaps=True)
     assert "age: 'NA' (1 row), 'null' (1 row) are taken as missing." in told
     asked = read_table(
         write("age,religion\n" + "".join(f"{a},{r}\n" for a, r in rows), "again.csv"),
@@ -157,13 +156,11 @@ def test_texts_stay_texts_and_gaps_are_counted(write):
 
 def test_a_group_named_none_is_a_group(write):
     lines = [f"{i % 7},{['None', 'x'][i % 2]},{['no', 'yes'][i % 3 == 0]}\n" for i in range(200)]
-    data = from_table(write("a,g,y\n" + "".join(lines)), target="y", sensitive="g")
-    assert data.attribute_names["g"] == ("None", "x")
-    assert (data.s >= 0).all()
-    unknown = from_table(
-        write("a,g,y\n" + "".join(lines + ["1,z,no\n"] * 9), "z.csv"),
-        target="y", sensitive="g", missing=["None"],
-    )  # fmt: skip
+    data = ROLES.apply(read_table(write("a,g,y\n" + "".join(lines))))
+    assert list(data.sensitive["g"].cat.categories) == ["None", "x"]
+    assert data.sensitive["g"].notna().all()
+    path = write("a,g,y\n" + "".join(lines + ["1,z,no\n"] * 9), "z.csv")
+    unknown = ROLES.apply(read_table(path, options=ReadingOptions(missing=("None",))))
     assert unknown.sensitive["g"].isna().sum() == 100
     assert "g is unknown in 100 rows ('None')" in " ".join(unknown.notes)
 

@@ -126,17 +126,6 @@ def test_tensors_and_arrays_do_the_same(weighted, mean):
     torch.testing.assert_close(two.cell_weights, one.cell_weights)
 
 
-def test_below_the_transforms_of_pytorch():
-    y, s, scores = problem(4)
-    criterion = CrossEntropyLoss(y, s, "demographic_parity", fairness_rate=0.5)
-    twin = CrossEntropyLoss(y, s, "demographic_parity", fairness_rate=0.5)
-    gradient = torch.func.grad(lambda x: criterion(x, y, s))(scores)
-    scores.requires_grad_()
-    twin(scores, y, s).backward()
-    torch.testing.assert_close(gradient, scores.grad)
-    torch.testing.assert_close(criterion.multipliers, twin.multipliers)
-
-
 @pytest.mark.parametrize("measure", ["parity", "selection"])
 def test_other_losses_say_why_not(measure):
     y, s, _ = problem(0)

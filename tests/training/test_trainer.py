@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
 from fairgrad.training import Member, Stack, TrainingPlan, TrainingTable, train, trainer
 
@@ -142,35 +141,6 @@ def test_training_goes_on_from_a_state(data, solver):
 def test_start_of_another_shape_is_refused(table):
     with pytest.raises(ValueError, match=r"start: expected network.parameters of shape \(1, 5\)"):
         train(table, [Member()], start={"network.parameters": np.zeros((1, 3))})
-
-
-def test_a_module_is_trained_as_its_own_network_would_be(data):
-    table = TrainingTable.from_data(*data)
-    module = nn.Linear(4, 2)
-    before = {name: value.clone() for name, value in module.state_dict().items()}
-    start = (module.weight[1] - module.weight[0], module.bias[1] - module.bias[0])
-    flat = torch.cat([start[0].detach(), start[1].detach()[None]])[None]
-    member = Member(weight_decay=0.01, clip_norm=0.1, **FAIR)
-    of_module = train(table, [member], asked(epochs=3), module=module)
-    own = train(table, [member], asked(epochs=3), start={"network.parameters": flat})
-    np.testing.assert_allclose(of_module.history.loss, own.history.loss, rtol=1e-5)
-    for name, value in module.state_dict().items():
-        assert torch.equal(value, before[name])
-
-
-def test_frozen_layers_of_a_module_stay(data):
-    table = TrainingTable.from_data(*data)
-    module = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3), nn.ReLU(), nn.Linear(3, 1))
-    module[0].requires_grad_(requires_grad=False)
-    training = train(table, [Member(**FAIR)], asked(epochs=3), module=module)
-    state = training.kept[2]
-    assert state["network.parameters"].shape == (1, 3 + 3 + 3 + 1)
-    assert int(state["buffers.1.num_batches_tracked"][0]) == 15
-
-
-def test_module_with_wrong_outputs_is_refused(table):
-    with pytest.raises(ValueError, match=r"module: expected scores .* \[1, 2\] outputs"):
-        train(table, [Member()], asked(epochs=1), module=nn.Linear(4, 3))
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -80,9 +81,8 @@ class Audit(ShownAndWritten):
             one person; intervals are wider then, and approximate.
         membership: if a sensitive attribute is known for only some rows: how likely each row has
             each of its values, as an array, a data frame or a `fairgrad.membership.Membership`.
-            Rows of unknown value then count in all groups, and the known rows correct the errors
-            of the probabilities, whatever their quality. The rows whose value is known must be a
-            random sample. Without it, rows of unknown value are set aside.
+            Rows of unknown value then count in all groups. The rows whose value is known must be a
+            random sample: they correct the errors of the probabilities.
         y_desirable: the desirable label or labels; by default the second of two in sorted order.
             Of more labels none is taken by itself, and measures that need one ask for it.
         labels: all labels there are; by default those in y_true.
@@ -106,9 +106,11 @@ class Audit(ShownAndWritten):
         views: the count tables by attribute.
         rows: labels and groups of the rows, as small integers.
         predicted: (N,) the index of each row's predicted label.
+        desirable_indices: indices of the desirable labels.
+        wanted: the measures asked for, and those beside them, with their tolerances.
 
     Raises:
-        ValueError: if the input cannot be audited; the message says which argument and why.
+        ValueError: if the input cannot be audited; the message names the argument and the reason.
 
     Example:
         >>> audit = Audit([0, 1, 0, 1] * 50, [0, 1, 1, 1] * 50, ["F", "F", "M", "M"] * 50,
@@ -121,9 +123,6 @@ class Audit(ShownAndWritten):
         unfair (95 % confidence, 200 rows). Accuracy is 75.0 %.
         >>> audit.to_frame("levels")[["name", "level"]].values.tolist()
         [['sensitive_features=F', 0.25], ['sensitive_features=M', -0.25]]
-        >>> decided = Audit(y_pred=[0, 1] * 200, sensitive_features=["F", "F", "M", "M"] * 100)
-        >>> [finding.measure for finding in decided.findings]
-        ['demographic_parity', 'four_fifths_rule']
     """
 
     def __init__(
@@ -161,15 +160,19 @@ class Audit(ShownAndWritten):
         else:
             rows = read_rows(y_pred, sensitive_features, sample_weight, labels, "y_pred")
             predicted = rows.label
-        desirable = _desirable(rows.groups.labels.tolist(), y_desirable)
+        labels = rows.groups.labels.tolist()
+        self.desirable_indices = _desirable(labels, y_desirable)
         known = DEFAULT_MEASURES if self.has_labels else WITHOUT_LABELS
-        enough = bool(desirable) if self.has_labels else len(desirable) == 1
+        n_desirable = len(self.desirable_indices)
+        enough = n_desirable > 0 if self.has_labels else n_desirable == 1
         usual = [name for name in known if enough or not uses_desirable(name)]
         left_out = set(known) - set(usual) if measures is None else set()
         judged = usual if measures is None else measures
-        asked = asked_measures(judged, others, tolerance, rows.groups.attributes)
+        self.wanted = asked_measures(judged, others, tolerance, rows.groups.attributes)
         self.baseline_name = baseline_name
         self.counts = sample_weight if isinstance(sample_weight, RowCounts) else None
+        # How many rows each row stands for.
+        self.times = np.ones(len(rows)) if self.counts is None else self.counts.times
         self.cluster = None if cluster is None else _cluster_codes(cluster, len(rows))
         self.reference = _reference_values(reference, rows.groups)
         columns = as_columns(sensitive_features, "sensitive_features")
@@ -179,23 +182,25 @@ class Audit(ShownAndWritten):
                 raise ValueError("membership: not together with cluster, and not for counts.")
             membership = Membership.of(membership)
             self.partly = membership.read(columns), membership
-        other = None if baseline is None else predicted_labels(rows, baseline, "baseline")
-        self._set_up(rows, predicted, asked, desirable, confidence, min_group, other)
+        self.confidence, self.alpha, self.min_group = confidence, 1.0 - confidence, min_group
+        self.score: Floats | None = None
+        self.subgroups: SubgroupSearch | None = None
         self.baseline: Audit | None = None
+        self.warnings: tuple[words.Notice, ...] = ()
+        other = None if baseline is None else predicted_labels(rows, baseline, "baseline")
+        self._judge(rows, predicted, other)
         if other is not None:
             self.baseline = self._of(other)
-        finest = self.views[" x ".join(self.attributes)]
         self._threshold = threshold
-        n_labels = len(self.labels)
-        self.score: Floats | None = (
-            None if y_score is None else check_scores(y_score, len(rows), n_labels)
-        )
-        score = self.score, predicted, desirable, n_labels, threshold
+        if y_score is not None:
+            self.score = check_scores(y_score, len(rows), len(labels))
+        scored = self.score, predicted, self.desirable_indices, len(labels), threshold
         guessed = self.desirable if y_desirable is None else []
+        finest = self.views[" x ".join(self.attributes)]
         notices = [
             *(one if isinstance(one, words.Notice) else ("remark", one) for one in remarks),
-            ("desirable", words.doubtful_desirable(guessed, self.target, self.labels)),
-            ("desirable", words.left_out(left_out, len(self.labels))),
+            ("desirable", words.doubtful_desirable(guessed, self.target, labels)),
+            ("desirable", words.left_out(left_out, len(labels))),
             ("constant", words.constant_predictions(finest)),
             ("levelling_down", words.levelling_down(self.changes, baseline_name)),
             ("unknown", words.unknown_values(self)),
@@ -203,13 +208,10 @@ class Audit(ShownAndWritten):
             ("tolerance", words.wide_tolerance(self)),
             ("not_judged", words.not_judged(self)),
             ("strata", words.single_group_strata(self)),
-            ("tiny", words.few_rows(finest, self.judged(" x ".join(self.attributes)))),
             ("weights", words.WEIGHTS if self.rows.weight is not None else ""),
-            ("threshold", words.other_threshold(*score)),
+            ("threshold", words.other_threshold(*scored)),
         ]
-        self.warnings: tuple[words.Notice, ...] = tuple(
-            words.Notice(*one) for one in notices if one[1]
-        )
+        self.warnings = tuple(words.Notice(*one) for one in notices if one[1])
 
     @classmethod
     def from_counts(
@@ -225,10 +227,9 @@ class Audit(ShownAndWritten):
         baseline: str | None = None,
         **options: Any,
     ) -> Audit:
-        """The audit of rows that were counted where they lie, such as by a database.
+        """Audits rows that were counted where they are stored, such as by a database.
 
-        It is the audit of the rows themselves: every figure rests on how many rows have which
-        sensitive values, label and prediction. So ``SELECT sex, hired, predicted, count(*) AS
+        The result is that of the rows themselves. ``SELECT sex, hired, predicted, count(*) AS
         count FROM people GROUP BY sex, hired, predicted`` is all that is needed of a billion rows.
 
         Args:
@@ -259,11 +260,9 @@ class Audit(ShownAndWritten):
             >>> audit
             <Audit of 200,000,000 rows by sex: unfair>
         """
-        needs_rows = [
-            n for n in ("sample_weight", "y_score", "cluster") if options.get(n) is not None
-        ]
-        if needs_rows:
-            raise ValueError(f"{needs_rows[0]}: it speaks of single rows; counts have none.")
+        for name in ("sample_weight", "y_score", "cluster"):
+            if options.get(name) is not None:
+                raise ValueError(f"{name}: it speaks of single rows; counts have none.")
         further = {
             "count": count,
             "weight": weight,
@@ -279,28 +278,11 @@ class Audit(ShownAndWritten):
         Columns are the sensitive attributes, the target, "prediction" (without true labels it has
         the name of the predictions), "baseline" (if there is one), "count", and with sample
         weights "weight" and "squared_weight".
-
-        Example:
-            >>> y, s = [0, 1, 1, 1] * 50, ["F", "F", "M", "M"] * 50
-            >>> Audit(y, [0, 1, 0, 1] * 50, {"sex": s}, measures="accuracy_parity").to_counts()
-              sex  y prediction count
-            0   F  0          0    50
-            1   F  1          1    50
-            2   M  1          0    50
-            3   M  1          1    50
         """
         return counts_frame(self)
 
-    def _set_up(
-        self,
-        rows: GroupedRows,
-        predicted: Ints,
-        asked: tuple[tuple[AskedMeasure, ...], tuple[AskedMeasure, ...]],
-        desirable: tuple[int, ...],
-        confidence: float,
-        min_group: float,
-        other: Ints | None = None,
-    ) -> None:
+    def _judge(self, rows: GroupedRows, predicted: Ints, other: Ints | None) -> None:
+        """Counts these predictions and judges them; `other` are those they are compared with."""
         # Kept for comparisons with other predictions; small integers, as there may be many rows.
         small = (np.min_scalar_type(n) for n in rows.groups.mass.shape)
         label, group = (c.astype(t) for c, t in zip((rows.label, rows.group), small, strict=True))
@@ -314,19 +296,16 @@ class Audit(ShownAndWritten):
             self.table, self.counted_rows = soft_counts(
                 self.table, rows, predicted, *self.partly, other
             )
-        self.confidence = confidence
-        self.is_weighted, self.min_group = self.counted_rows.weight is not None, min_group
-        self._asked, self._desirable, self.alpha = asked, desirable, 1.0 - confidence
+        self.is_weighted = self.counted_rows.weight is not None
         self.labels: list[Any] = self.table.groups.labels.tolist()
         self.attributes: tuple[str, ...] = self.table.groups.attributes
-        keys = [*((name,) for name in self.attributes), self.attributes]
-        self._view_keys = list(dict.fromkeys(keys))
+        self._view_keys = list(dict.fromkeys([*((n,) for n in self.attributes), self.attributes]))
         self.views: dict[str, CountTable] = {
-            " x ".join(k): self.table.view(*k) for k in self._view_keys
+            " x ".join(key): self.table.view(*key) for key in self._view_keys
         }
         self._check_comparable()
         findings, seen = [], set()
-        for measures, is_asked in zip(asked, (True, False), strict=True):
+        for measures, is_asked in zip(self.wanted, (True, False), strict=True):
             for one in measures:
                 for key in one.attributes or self._view_keys:
                     name = one.name if isinstance(one.measure, str) else id(one.measure)
@@ -335,13 +314,10 @@ class Audit(ShownAndWritten):
                         findings.append(self._find(one, key, is_asked=is_asked))
                     seen.add(identity)
         self.findings: tuple[Finding, ...] = tuple(_shared_error(findings))
-        self.baseline, self.warnings = None, ()
-        self.score = None
-        self.subgroups: SubgroupSearch | None = None
 
     def findings_of(self, table: CountTable) -> list[Finding]:
         """The findings of the verdict if the counts were these."""
-        wanted = [(one, key) for one in self._asked[0] for key in one.attributes or self._view_keys]
+        wanted = [(one, key) for one in self.wanted[0] for key in one.attributes or self._view_keys]
         return [self._find(one, key, is_asked=True, table=table) for one, key in wanted]
 
     def _find(
@@ -365,10 +341,10 @@ class Audit(ShownAndWritten):
             name = f"{name} given {' x '.join(asked.given)}"
             everyone = table.view(*asked.given).groups.names
             comparison = compare_within(
-                asked.measure, view, self._desirable, attributes, asked.given, everyone
+                asked.measure, view, self.desirable_indices, attributes, asked.given, everyone
             )
         else:
-            comparison = compare(asked.measure, view, self._desirable, reference)
+            comparison = compare(asked.measure, view, self.desirable_indices, reference)
         rule = asked.rule(comparison)
         return Finding(asked.name, name, view, comparison, rule, self.alpha, is_asked)
 
@@ -409,7 +385,7 @@ class Audit(ShownAndWritten):
             return None
         asked = next(
             one
-            for single in self._asked
+            for single in self.wanted
             for one in single
             if one.name == finding.measure and (not one.attributes or attributes in one.attributes)
         )
@@ -463,13 +439,13 @@ class Audit(ShownAndWritten):
                 )
 
     def _of(self, predicted: Ints) -> Audit:
-        """The same audit of other predictions."""
-        other = Audit.__new__(Audit)
-        other.baseline_name, other.has_labels = self.baseline_name, self.has_labels
-        other.cluster, other.counts = self.cluster, self.counts
-        other.reference, other.partly = self.reference, self.partly
-        settings = (self._asked, self._desirable, self.confidence, self.min_group, self.predicted)
-        other._set_up(self.rows, predicted, *settings)  # noqa: SLF001 - its own class
+        """The same audit of other predictions, without scores and warnings."""
+        other = copy(self)
+        for name in [n for n in vars(self) if isinstance(vars(Audit).get(n), cached_property)]:
+            del vars(other)[name]
+        other.baseline = other.score = other.subgroups = None
+        other.warnings = ()
+        other._judge(self.rows, predicted, self.predicted)  # noqa: SLF001 - its own class
         return other
 
     def compare(
@@ -480,11 +456,6 @@ class Audit(ShownAndWritten):
         Args:
             other: its predictions.
             names: what to call this system and the other.
-
-        Example:
-            >>> y, s = [0, 1] * 200, ["a"] * 200 + ["b"] * 200
-            >>> Audit(y, y, s).compare(y[:-1] + [0]).n_changed
-            1
         """
         from fairgrad.audit.compare import AuditComparison  # noqa: PLC0415 - it imports this module
 
@@ -498,14 +469,13 @@ class Audit(ShownAndWritten):
     def worst_subgroups(self, columns: Any = None, **options: Any) -> SubgroupSearch:
         """Searches conjunctions of a few columns for the largest gaps: where to look.
 
-        All conjunctions of up to k values of different columns are counted. One half of the rows is
-        searched, the other half says how large the gaps are. What is found is kept, and summary,
-        JSON and report show it: no verdict.
+        One half of the rows is searched, the other half says how large the gaps are. What is found
+        is kept; summary, JSON and report show it. It is no verdict.
 
         Args:
             columns: further columns to make conditions of, one value per row: a table or a mapping;
-                the sensitive attributes are searched as well. Numbers are cut into five bins with
-                as many rows each if they have more than ten values.
+                the sensitive attributes are searched as well. Numbers with more than ten values are
+                cut into five bins with as many rows each.
             options: `measure` (what gaps are of; all measures asked for), `k` (the most
                 conditions, 3), `top` (how many subgroups to list, 10), `min_group` (the fewest
                 rows of a subgroup in the half searched; the audit's) and `random_state` (of the
@@ -513,14 +483,7 @@ class Audit(ShownAndWritten):
 
         Raises:
             ValueError: if a column has another number of rows, a number is out of its range, or
-                the measure is none that can be searched by.
-
-        Example:
-            >>> y, s, town = [0, 1] * 400, ["a", "a", "b", "b"] * 200, ["x"] * 200 + ["y"] * 600
-            >>> audit = Audit(y, [1] * 200 + y[200:], s, measures="accuracy_parity")
-            >>> found = audit.worst_subgroups({"town": town}, top=1).subgroups[0]
-            >>> print(f"{found.name}: {found.gap:+.2f}, confirmed: {found.is_confirmed}")
-            town=x: -0.35, confirmed: True
+                the measure cannot be searched by.
         """
         from fairgrad.audit.subgroups import worst_subgroups  # noqa: PLC0415 - only for searches
 
@@ -530,11 +493,6 @@ class Audit(ShownAndWritten):
         return self.subgroups
 
     @property
-    def times(self) -> Floats:
-        """(N,) how many rows each row stands for: 1, unless they were counted."""
-        return np.ones(len(self.rows)) if self.counts is None else self.counts.times
-
-    @property
     def target(self) -> str:
         """What is predicted: the name of the true labels."""
         return self.table.groups.label_name
@@ -542,36 +500,21 @@ class Audit(ShownAndWritten):
     @property
     def desirable(self) -> list[Any]:
         """The desirable labels."""
-        return [self.labels[index] for index in self._desirable]
-
-    @property
-    def desirable_indices(self) -> tuple[int, ...]:
-        """Indices of the desirable labels."""
-        return self._desirable
+        return [self.labels[index] for index in self.desirable_indices]
 
     @property
     def shown_labels(self) -> Sequence[int]:
         """Indices of the labels whose rates are shown: of two labels only the desirable one."""
-        return self._desirable if len(self.labels) == 2 else range(len(self.labels))
+        return self.desirable_indices if len(self.labels) == 2 else range(len(self.labels))
 
     def label_value(self, index: int) -> Any:
         """The label at an index; None for -1."""
         return None if index < 0 else self.labels[index]
 
     @property
-    def wanted(self) -> tuple[tuple[AskedMeasure, ...], tuple[AskedMeasure, ...]]:
-        """The measures asked for, and those beside them, with their tolerances."""
-        return self._asked
-
-    @property
     def asked(self) -> tuple[Finding, ...]:
         """The findings that the verdict is about."""
         return tuple(finding for finding in self.findings if finding.is_asked)
-
-    @property
-    def others(self) -> tuple[Finding, ...]:
-        """The findings beside the verdict."""
-        return tuple(finding for finding in self.findings if not finding.is_asked)
 
     @property
     def verdict(self) -> str:
@@ -585,14 +528,13 @@ class Audit(ShownAndWritten):
 
     @property
     def sections(self) -> tuple[Section, ...]:
-        """Everything the audit says, as plain data: what terminal, report, card and JSON show.
-
-        Example:
-            >>> y, s = [0, 1] * 200, ["a"] * 200 + ["b"] * 200
-            >>> [section.key for section in Audit(y, y, s).sections]
-            ['summary', 'groups', 'verdicts', 'method']
-        """
+        """Everything the audit says, as plain data: what report, JSON and terminal show."""
         return sections.sections(self)
+
+    @property
+    def brief(self) -> Section:
+        """What fits one screen: the conclusion, the rates of every group and the warnings."""
+        return sections.brief(self)
 
     @property
     def accuracy(self) -> float:
@@ -630,17 +572,12 @@ class Audit(ShownAndWritten):
         if self.score is None or not self.has_labels or self.counts is not None:
             return ()
         views = {name: view.groups.attributes for name, view in self.views.items()}
-        judged = {
-            name: frozenset(view.take(self.judged(name)).groups.names)
-            for name, view in self.views.items()
-        }
         return tuple(
             ScoreFigures(
                 self.rows,
                 self.score if self.score.ndim == 1 else self.score[:, label],
                 label,
                 views,
-                judged,
                 self.alpha,
             )
             for label in self.shown_labels
@@ -680,12 +617,6 @@ class Audit(ShownAndWritten):
         """Impact ratios of all categories, if some verdict is about ratios of selection rates.
 
         None if none is, or if rows have weights: it counts people.
-
-        Example:
-            >>> y, s = [0, 1] * 200, ["a"] * 200 + ["b"] * 200
-            >>> found = Audit(y, y, s, measures="four_fifths_rule").impact_table.frame
-            >>> float(found["impact_ratio"].sum())
-            2.0
         """
         from fairgrad.audit.impact import ImpactTable  # noqa: PLC0415 - it imports this module
 
@@ -699,10 +630,9 @@ class Audit(ShownAndWritten):
             kind: "rates" (per group, with intervals), "groups" (sizes), "levels", "verdicts",
                 "figures" (differences and ratios), "confusion" (rows by true and predicted label),
                 "changes" (against the baseline) or "sides" (rows whose prediction differs from the
-                baseline's). Of scores: "scores" (AUC, calibration gap and quartiles by group),
-                "score_gaps" (their differences), "roc", "calibration", "score_histogram",
-                "thresholds" (the measures at other thresholds) and "holding" (where they hold). Of
-                a search: "subgroups".
+                baseline's). Of scores: "scores" (AUC and calibration gap by group), "roc",
+                "calibration" and "thresholds" (the measures at other thresholds). Of a search:
+                "subgroups".
 
         Raises:
             ValueError: if there is no such kind, or no baseline to compare with.
@@ -724,7 +654,8 @@ class Audit(ShownAndWritten):
 
     def to_markdown(self) -> str:
         """A section for a model card."""
-        return as_markdown(self.sections, further=(sections.VERDICTS,))
+        verdicts = sections.verdict_blocks(self)
+        return as_markdown(self.brief._replace(blocks=(*self.brief.blocks, *verdicts)))
 
     def __repr__(self) -> str:
         return (

@@ -1,18 +1,16 @@
 """Certificates: a model that is fair on new people with a confidence one can state, or none.
 
-`certify` makes them for any fitted classifiers; `fairgrad.frontier.Frontier` does so for its own.
-
 Whoever looks at many models and reports the best verdict has spent the confidence of that verdict.
-So the rows held out are two parts. Models are compared on the one, where the most accurate of those
-that are likely to pass is taken; this one alone is then judged on the other, the *fresh* rows. Its
-verdict there is the audit's own. If nothing before depended on the fresh rows, "fair" is wrong at
-most ``1 - confidence`` of the time, however the model came about. The promise is about all tables:
-in at most 5 % of them an unfair model is certified, not of those certified 5 %.
+So models are compared on one part of the held-out rows, and the most accurate of those that are
+likely to pass is judged on the other part, the *fresh* rows, by an ordinary audit. If nothing
+before depended on the fresh rows, "fair" is wrong at most ``1 - confidence`` of the time. The
+promise is about all tables: in at most 5 % of them an unfair model is certified, not of those
+certified 5 %.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -46,7 +44,7 @@ LOOK = 0.8
 
 
 class Candidacy(NamedTuple):
-    """The model to be judged on the fresh rows.
+    """The model to be judged on the fresh rows; by default the only one.
 
     Attributes:
         position: its place among the models compared.
@@ -60,20 +58,19 @@ class Candidacy(NamedTuple):
         16
     """
 
-    position: int
-    chance: float
-    n_models: int
-    n_rows: int
+    position: int = 0
+    chance: float = float("nan")
+    n_models: int = 1
+    n_rows: int = 0
     groups: tuple[str, ...] = ()
 
 
 def likeliest(audits: Sequence[Audit], n_fresh: int, costs: Any = None) -> Candidacy:
     """Which of some models to judge on fresh rows, by their audits on other rows.
 
-    The most accurate of those whose chance to pass is at least 0.8; if there is none, the one with
-    the best chance. Models that are no more accurate than one label for everybody do not count:
-    they would be certified, and of no use. With costs, the cheapest takes the place of the most
-    accurate.
+    The most accurate (with costs, the cheapest) of those whose chance to pass is at least 0.8; if
+    there is none, the one with the best chance. Models that are no more accurate than one label for
+    everybody do not count.
 
     Args:
         audits: of each model, on the same rows, with the tolerance and confidence asked for.
@@ -95,7 +92,6 @@ def likeliest(audits: Sequence[Audit], n_fresh: int, costs: Any = None) -> Candi
     merit = -mean_costs(np.array([audit.table.mass.sum(axis=0) for audit in audits]), each)
     chance = np.array([chance_to_pass(a.asked, a.table.n_rows, n_fresh) for a in audits])
     truth = audits[0].table.mass.sum(axis=(0, 2))
-    # One label for everybody.
     alike = -mean_costs(truth[:, None] * np.eye(n_labels)[:, None], each)
     useful = merit > alike.max() + SMALL
     if not useful.any():
@@ -108,12 +104,10 @@ def likeliest(audits: Sequence[Audit], n_fresh: int, costs: Any = None) -> Candi
             "rows that they are chosen by; there is nothing to certify."
         )
     position = best_candidate(np.where(useful, merit, -np.inf), np.where(useful, chance, -1.0))
-    groups = {
-        finding.attribute: audits[0].views.get(finding.attribute) for finding in audits[0].asked
-    }
-    names = [name for view in groups.values() if view is not None for name in view.groups.names]
-    n_rows = audits[0].table.n_rows
-    return Candidacy(position, float(chance[position]), len(audits), n_rows, tuple(names))
+    views, n_rows = audits[0].views, audits[0].table.n_rows
+    asked = dict.fromkeys(one.attribute for one in audits[0].asked if one.attribute in views)
+    names = tuple(name for attribute in asked for name in views[attribute].groups.names)
+    return Candidacy(position, float(chance[position]), len(audits), n_rows, names)
 
 
 def best_candidate(merit: Floats, chance: Floats) -> int:
@@ -124,15 +118,9 @@ def best_candidate(merit: Floats, chance: Floats) -> int:
 
 
 def chance_to_pass(findings: Iterable[Finding], n_rows: int, n_fresh: int) -> float:
-    """About how likely the findings on fresh rows are to be fair within tolerance, all of them.
+    """About how likely findings on n_rows are to be fair on n_fresh new rows, all of them.
 
-    The least of their chances, by `passing`. It only helps to choose; the certificate does not rest
-    on it.
-
-    Args:
-        findings: those that decide, on the rows at hand.
-        n_rows: how many these are.
-        n_fresh: how many fresh rows there are.
+    The least of their chances. It only helps to choose; the certificate does not rest on it.
     """
     chance, q = 1.0, np.sqrt(n_rows / max(n_fresh, 1))
     for finding in findings:
@@ -150,13 +138,9 @@ def passing(room: Any, reach: Any, q: float, alpha: float) -> Floats:
 
         Phi((room - q reach) / (reach / z * sqrt(1 + q^2))),      z = Phi^-1(1 - alpha / 2),
 
-    as both figures vary, the one at hand and the one to come.
-
-    Args:
-        room: by how much the figure at hand is fairer than the limit.
-        reach: how far its interval goes towards the limit.
-        q: by how much intervals shrink on the fresh rows: the root of the ratio of rows.
-        alpha: 1 - confidence.
+    as both figures vary, the one at hand and the one to come: `room` is by how much the figure at
+    hand is fairer than the limit, `reach` how far its interval goes towards the limit, and q by how
+    much intervals shrink on the fresh rows.
     """
     noise = np.maximum(reach, 1e-9) / ndtri(1.0 - alpha / 2) * np.sqrt(1.0 + q**2)
     chance: Floats = ndtr((room - q * reach) / noise)
@@ -171,8 +155,8 @@ class Certificate:
         audit: of that model on the fresh rows.
         candidacy: how it was chosen.
         model: the model; None if it is not certified.
-        overlap: how many of the fresh rows equal a training row, and how many would by chance, as
-            training rows equal each other; None if that was not compared.
+        overlap: how many of the fresh rows equal a training row, and how many would by chance;
+            None if that was not compared.
         look: the number of this look in a series of looks at the model, which share one error;
             None for the only look.
 
@@ -212,60 +196,56 @@ class Certificate:
         for name in dict.fromkeys(finding.attribute for finding in audit.asked):
             if name not in audit.views:  # attributes of some measures alone
                 continue
-            view, small = audit.views[name], np.flatnonzero(~audit.judged(name))
-            sizes = {view.groups.names[g]: int(view.size[g]) for g in small}
-            groups += [f"{group} ({words.n_of(size, 'row')})" for group, size in sizes.items()]
+            view, judged = audit.views[name], audit.judged(name)
+            sized = zip(view.groups.names, view.size.astype(int), judged, strict=True)
+            groups += [f"{group} ({words.n_of(n, 'row')})" for group, n, ok in sized if not ok]
             seen |= set(view.groups.names)
             unknown = audit.table.n_rows - view.n_rows
             if unknown:
                 groups.append(f"people whose {name} is not known ({words.n_of(unknown, 'row')})")
-        absent = [f"{group} (no rows)" for group in self.candidacy.groups if group not in seen]
-        return tuple(dict.fromkeys([*groups, *absent]))
+        groups += [f"{group} (no rows)" for group in self.candidacy.groups if group not in seen]
+        return tuple(dict.fromkeys(groups))
 
     @property
     def sentence(self) -> str:
         """What is certified, on which rows; or why not, and what it would take."""
-        audit = self.audit
-        level = f"{100 * self.confidence:.4g} % confidence"
+        audit, n_models = self.audit, self.candidacy.n_models
         decisive = [finding for finding in audit.asked if finding.verdict == audit.verdict]
         worst = max(decisive, key=words.severity)
         names = dict.fromkeys(words.in_the_middle(finding.measure) for finding in decisive)
         grouped = dict.fromkeys(finding.attribute for finding in decisive)
         verdict = "fair" if self.is_certified else audit.verdict
-        head = f"Certified with {level}" if self.is_certified else f"Not certified with {level}"
-        missing = self.not_covered
-        beside = f" Not covered: {words.listed(list(missing), most=6)}." if missing else ""
-        return (
-            f"{head}: {verdict} by {words.conjoined(list(names))}, groups by "
-            f"{words.conjoined(list(grouped))}; {words.judged([worst])} {_at_most(worst)}, fair is "
-            f"{words.in_words(worst)}; on {words.n_of(audit.table.n_rows, 'row')} stated to be "
-            f"new{self._look}, for one model{self._chosen_from}.{self._overlap}{beside}"
-            f"{self._needed(worst)}"
-            f"{' Rows have weights: the confidence is approximate.' if audit.is_weighted else ''}"
-        )
-
-    @property
-    def _look(self) -> str:
-        if self.look is None:
-            return ""
-        return f" (look {self.look} at this model; the confidence is that of all looks together)"
-
-    @property
-    def _overlap(self) -> str:
-        if self.overlap is None:
-            return ""
-        equal, expected = self.overlap
-        return (
-            f" {words.n_of(equal, 'row')} equal a training row in all features; {expected:,} would "
-            "by chance."
-        )
-
-    @property
-    def _chosen_from(self) -> str:
-        if self.candidacy.n_models == 1:
-            return ""
-        n_models, n_rows = self.candidacy.n_models, self.candidacy.n_rows
-        return f" that was chosen from {n_models:,} on {n_rows:,} other rows"
+        head = "Certified" if self.is_certified else "Not certified"
+        parts = [
+            (
+                f"{head} with {100 * self.confidence:.4g} % confidence: {verdict} by "
+                f"{words.conjoined(list(names))}, groups by {words.conjoined(list(grouped))}; "
+                f"{words.judged([worst])} {_at_most(worst)}, fair is {words.in_words(worst)}; on "
+                f"{words.n_of(audit.table.n_rows, 'row')} stated to be new"
+            )
+        ]
+        if self.look is not None:
+            parts.append(
+                f" (look {self.look} at this model; the confidence is that of all looks together)"
+            )
+        parts.append(", for one model")
+        if n_models > 1:
+            parts.append(
+                f" that was chosen from {n_models:,} on {self.candidacy.n_rows:,} other rows"
+            )
+        parts.append(".")
+        if self.overlap is not None:
+            equal, expected = self.overlap
+            parts.append(
+                f" {words.n_of(equal, 'row')} equal a training row in all features; {expected:,} "
+                "would by chance."
+            )
+        if self.not_covered:
+            parts.append(f" Not covered: {words.listed(list(self.not_covered), most=6)}.")
+        parts.append(self._needed(worst))
+        if audit.is_weighted:
+            parts.append(" Rows have weights: the confidence is approximate.")
+        return "".join(parts)
 
     def _needed(self, worst: Finding) -> str:
         """For a model that is not certified: the rows, or the tolerance, it would take."""
@@ -312,11 +292,7 @@ class Certificate:
 
 
 def look_share(look: int | None) -> float:
-    """The share of the error that a look may use: 0.8, 0.16, 0.032, ..., which add up to 1.
-
-    Args:
-        look: its number, from 1; None for the only look, which may use all.
-    """
+    """The share of the error that a look may use: 0.8, 0.16, 0.032, ...; the only look all."""
     return 1.0 if look is None else LOOK * (1 - LOOK) ** (look - 1)
 
 
@@ -356,8 +332,7 @@ def certify(
         models: a fitted classifier, or a list of several.
         fresh: (X, y, sensitive_features), or with sample weights as a fourth: rows that no model
             was trained on or chosen by.
-        compared: other such rows, to choose among several models by; or the audit of each model on
-            the same rows, with this tolerance and confidence.
+        compared: other such rows, to choose among several models by.
         fairness_measure: by default the models' own, or "equalized_odds".
         tolerance: what is still fair, as in `fairgrad.audit.Audit`: the largest |F|,
             "80%", or a mapping from measures to either.
@@ -418,18 +393,15 @@ def certify(
             min_group=min_group,
         )
 
-    candidacy = Candidacy(0, float("nan"), 1, 0)
     X_fresh, y_fresh, *_ = unpack_rows(fresh, "fresh")
-    n_fresh = len(as_array(y_fresh))
-    overlap = None
+    overlap, candidacy = None, Candidacy()
     if trained_on is not None:
         seen = trained_on if isinstance(trained_on, SeenRows) else SeenRows.of(trained_on)
         overlap = seen.overlap(row_digests(X_fresh))
     if compared is not None:
-        is_audited = isinstance(compared, list) and all(isinstance(a, Audit) for a in compared)
-        audits = compared if is_audited else [judge(m, compared, "compared") for m in models]
-        candidacy = likeliest(audits, n_fresh, cost_matrix)
+        audits = [judge(model, compared, "compared") for model in models]
+        candidacy = likeliest(audits, len(as_array(y_fresh)), cost_matrix)
     chosen = models[candidacy.position]
     audit = judge(chosen, fresh, "fresh")
-    certificate = Certificate(audit, candidacy, overlap=overlap, look=look)
-    return replace(certificate, model=chosen) if certificate.is_certified else certificate
+    model = chosen if audit.verdict == FAIR else None
+    return Certificate(audit, candidacy, model, overlap, look)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fairgrad.audit.counts import merged
+from fairgrad.audit.counts import coarser, rate_masks, summed
 from fairgrad.audit.intervals import Interval, Proportion, paired_difference
 
 if TYPE_CHECKING:
@@ -62,39 +62,33 @@ class Moves:
         mass = plain if weight is None else np.maximum(count(weight), 0.0)
         return cls(rows.groups, plain, mass)
 
-    def _tables(self, *, people: bool) -> tuple[Floats, Floats]:
-        """(G, 2, L) rows that become right and wrong, by true label; that get and lose a label."""
-        moved = self.moved if people else self.moved_mass
-        return np.diagonal(moved, axis1=2, axis2=3), moved.sum(axis=2)
-
     def view(self, *attributes: str) -> Moves:
         """By some of the attributes, without the rows of unknown value."""
-        groups, _, *counts = merged(self.groups, attributes, self.moved, self.moved_mass)
-        return Moves(groups, *counts)
+        groups, index = coarser(self.groups, attributes)
+        parts = (self.moved, self.moved_mass)
+        return Moves(groups, *(summed(part, index, groups.n_groups) for part in parts))
 
     def together(self) -> Moves:
         """All groups as one, for the overall rates."""
         parts = (counts.sum(axis=0, keepdims=True) for counts in (self.moved, self.moved_mass))
         return Moves(self.groups, *parts)
 
+    def _of_hits(self, hits: NDArray[np.bool_], *, people: bool) -> Floats:
+        """(2, R, G) the rows, or their weights, by which rates with these hits go up and down."""
+        moved = self.moved if people else self.moved_mass
+        counted: Floats = np.einsum("gwyl,ryl->wrg", moved, hits.astype(np.float64))
+        return counted
+
     def of_rate(self, rate: str, label: int = -1, *, people: bool = False) -> Floats:
         """(2, G) the rows, or their weights, by which a rate of each group goes up and down.
 
         Args:
             rate: "accuracy", "selection_rate", "true_positive_rate" or "false_positive_rate".
-            label: the label the rate is about.
+            label: the label the rate is about; -1 for none.
             people: rows, whatever their weights.
         """
-        right, selected = self._tables(people=people)
-        if rate == "accuracy":
-            moved: Floats = right.sum(axis=2)
-        elif rate == "true_positive_rate":
-            moved = right[:, :, label]
-        elif rate == "selection_rate":
-            moved = selected[:, :, label]
-        else:  # who gets the label is right (the true positive rate goes up) or gets it wrongly
-            moved = selected[:, :, label] - right[:, :, label]
-        return moved.T
+        hits, _ = rate_masks(self.moved.shape[-1])[rate]
+        return self._of_hits(hits[[max(label, 0)]], people=people)[:, 0]
 
     def of_cells(self, comparison: Comparison, *, people: bool = False) -> Floats:
         """(2, K) the same for the cells of a comparison.
@@ -102,8 +96,7 @@ class Moves:
         Of a rate of several labels, rows that change from one of them to another count both ways:
         its interval is rather too wide than too narrow.
         """
-        moved = self.moved if people else self.moved_mass
-        by_row = np.einsum("gwyl,ryl->wrg", moved, comparison.hits.astype(np.float64))
+        by_row = self._of_hits(comparison.hits, people=people)
         by_cell: Floats = by_row[:, comparison.cell_row, comparison.cell_group]
         return by_cell
 
@@ -155,9 +148,10 @@ class Change:
 
     @cached_property
     def interval(self) -> Interval:
-        """(K,) by how much the rate of each cell changes, all at once with the confidence."""
+        """(K,) by how much each rate changes; all by which people gain or lose at once."""
         comparison = self.after.comparison
-        alpha = self.after.alpha / max(comparison.n_free, 1)
+        n_rates = int(((comparison.good != 0) & (comparison.cells.total > 0)).sum())
+        alpha = self.after.alpha / max(n_rates, 1)
         return change_interval(self.moves.of_cells(comparison), comparison.cells, alpha)
 
     @cached_property
@@ -196,19 +190,15 @@ class Change:
 
     def gained(self) -> list[str]:
         """The groups that surely gained in one of their rates and lost in none."""
-        return self._groups(gained=True, lost=False)
+        return self._groups(1)
 
     def lost(self) -> list[str]:
         """The groups that surely lost in one of their rates and gained in none."""
-        return self._groups(gained=False, lost=True)
+        return self._groups(-1)
 
-    def mixed(self) -> list[str]:
-        """The groups that surely gained in one of their rates and lost in another."""
-        return self._groups(gained=True, lost=True)
-
-    def _groups(self, *, gained: bool, lost: bool) -> list[str]:
-        names, cell_group = self.after.table.groups.names, self.after.comparison.cell_group
-        up, down = np.zeros((2, len(names)), dtype=bool)
-        np.logical_or.at(up, cell_group, self.direction > 0)
-        np.logical_or.at(down, cell_group, self.direction < 0)
-        return [names[g] for g in np.flatnonzero((up == gained) & (down == lost))]
+    def _groups(self, way: int) -> list[str]:
+        ways: dict[int, set[int]] = {}
+        for group, direction in zip(self.after.comparison.cell_group, self.direction, strict=True):
+            ways.setdefault(int(group), set()).add(int(direction))
+        names = self.after.table.groups.names
+        return [names[g] for g in sorted(ways) if ways[g] - {0} == {way}]

@@ -45,14 +45,9 @@ class AuditComparison(ShownAndWritten):
         return self.audit.baseline
 
     @property
-    def second(self) -> Audit:
-        """The audit of the second system."""
-        return self.audit
-
-    @property
     def n_changed(self) -> int:
         """How many rows get another prediction."""
-        changed = self.first.predicted != self.second.predicted
+        changed = self.first.predicted != self.audit.predicted
         return int(self.audit.times[changed].sum())
 
     def to_frame(self, kind: str = "changes") -> pd.DataFrame:
@@ -81,16 +76,16 @@ class AuditComparison(ShownAndWritten):
     def _verdicts(self) -> str:
         """What becomes of the verdict on each measure, the changes first."""
         by_verdicts: dict[tuple[str, str], list[str]] = {}
-        attributes = {change.after.attribute for change in self.audit.changes}
-        for change in self.audit.changes:
-            if change.after.is_asked:
-                name = words.in_the_middle(change.after.measure)
-                of = f" ({change.after.attribute})" if len(attributes) > 1 else ""
-                both = change.before.verdict, change.after.verdict
-                by_verdicts.setdefault(both, []).append(f"{name}{of}")
+        asked = [change for change in self.audit.changes if change.after.is_asked]
+        several = len({change.after.attribute for change in self.audit.changes}) > 1
+        for change in asked:
+            of = f" ({change.after.attribute})" if several else ""
+            both = change.before.verdict, change.after.verdict
+            name = f"{words.in_the_middle(change.after.measure)}{of}"
+            by_verdicts.setdefault(both, []).append(name)
         sentences = []
         for (before, after), names in sorted(
-            by_verdicts.items(), key=lambda item: len({*item[0]}) < 2
+            by_verdicts.items(), key=lambda one: len({*one[0]}) < 2
         ):
             verb = f"stays {after}" if before == after else f"changes from {before} to {after}"
             most = [*names[:4], *([f"{len(names) - 4} more"] if len(names) > 4 else [])]
@@ -106,7 +101,14 @@ class AuditComparison(ShownAndWritten):
     def sections(self) -> tuple[Section, ...]:
         """Who gets a different decision, then what the audit of the second system says."""
         title = f"{self._changed} from {self.names[1]} than from {self.names[0]}"
-        return sections.comparison_sections(self.audit, title, [self._verdicts()])
+        first = sections.comparison_section(self.audit, title, [self._verdicts()])
+        return (first, *sections.further_sections(self.audit))
+
+    @property
+    def brief(self) -> Section:
+        """What the terminal shows."""
+        first = self.sections[0]
+        return first._replace(blocks=(*first.blocks, *sections.remarks(self.audit)))
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values, with a schema version."""
@@ -118,13 +120,13 @@ class AuditComparison(ShownAndWritten):
             "names": list(self.names),
             "rows": self.first.table.n_rows,
             "changed": self.n_changed,
-            "desirable": self.second.desirable,
+            "desirable": self.audit.desirable,
             "conclusion": self.conclusion,
             "warnings": [notice._asdict() for notice in self.audit.warnings],
-            "verdicts": [self.first.verdict, self.second.verdict],
+            "verdicts": [self.first.verdict, self.audit.verdict],
             "accuracy": {
                 "first": self.first.accuracy,
-                "second": self.second.accuracy,
+                "second": self.audit.accuracy,
                 "change": change,
                 "low": low,
                 "high": high,
@@ -134,7 +136,7 @@ class AuditComparison(ShownAndWritten):
                 for kind in ("changes", "levels", "sides")
             },
             "first": record.verdicts_frame(self.first).to_dict(orient="records"),
-            "second": record.verdicts_frame(self.second).to_dict(orient="records"),
+            "second": record.verdicts_frame(self.audit).to_dict(orient="records"),
         }
         plain: dict[str, Any] = record.plain_values(values)
         return plain
@@ -142,22 +144,16 @@ class AuditComparison(ShownAndWritten):
 
 def _levels(audit: Audit) -> pd.DataFrame:
     """The levels of every measure before and after, with the interval of their change."""
-    parts: list[pd.DataFrame] = []
+    frames = []
     for change in audit.changes:
-        low, high = change.level_interval
         before, after = change.before, change.after
-        parts.append(
-            pd.DataFrame(
-                {
-                    "measure": after.measure,
-                    "attribute": after.attribute,
-                    "name": list(after.comparison.names),
-                    "before": before.levels,
-                    "after": after.levels,
-                    "change": after.levels - before.levels,
-                    "low": low,
-                    "high": high,
-                }
-            )
-        )
-    return pd.concat(parts, ignore_index=True)
+        columns = {
+            "measure": after.measure,
+            "attribute": after.attribute,
+            "name": list(after.comparison.names),
+            "before": before.levels,
+            "after": after.levels,
+            "change": after.levels - before.levels,
+        }
+        frames.append(pd.DataFrame({**columns, **change.level_interval._asdict()}))
+    return pd.concat(frames, ignore_index=True)

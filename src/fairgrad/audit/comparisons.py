@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray  # noqa: TC002 - a dataclass's fields are read at run time
 
 from fairgrad import measures
+from fairgrad.audit.counts import POSITIVES, rate_masks
 from fairgrad.audit.intervals import Interval, Proportion
 from fairgrad.audit.verdicts import FOUR_FIFTHS, VerdictRule, tolerated_ratio
 from fairgrad.checks import is_number
@@ -42,8 +43,8 @@ class GapToReference:
     """``F_k = x_k - reference`` of the block of k: the library's own measures.
 
     A block holds one rate of several groups. Its reference is the mean over all rows,
-    ``sum share_q x_q + outside``, in which groups that are not compared, because they have few
-    rows, count as well; or the rate of one group, whose share is 1.
+    ``sum share_q x_q + outside``, in which groups with too few rows to be compared count as well;
+    or the rate of one group, whose share is 1.
 
     Attributes:
         block: (K,) the block of each rate; rates of a block follow each other.
@@ -54,8 +55,7 @@ class GapToReference:
         outside_variance: (K,) the variance of that.
         n_rows: (K,) rows of all groups of the block: shares are estimates, too.
         correlation: (K,) of each rate and its reference; None if rates are independent.
-        reference_sd: (K,) the standard error of the reference, if that is a mean whose rates are
-            not independent.
+        reference_sd: (K,) the standard error of a mean whose rates are not independent.
     """
 
     block: Ints
@@ -112,13 +112,6 @@ class GapToReference:
             self._defined(-others - self.outside), self._defined(1 - self.share - self.outside)
         )
 
-    @property
-    def spread(self) -> Floats:
-        """(K,) by how much each rate can move all levels: the sum of its coefficients."""
-        n_others = self._sums(self.present.astype(np.float64)) - 1
-        sums = (1 - self.share) + n_others * self.share
-        return np.where(self.present & self.applies, sums, 0.0)
-
     def grown(self, growth: Floats) -> GapToReference:
         """The same where each cell, (K,), has so many times its rows."""
         if self.correlation is not None:  # groups do not grow if more rows tell theirs
@@ -165,25 +158,16 @@ class MatrixMap:
     def combine(
         self, rate: Floats, ends: Interval, z: float = 0.0, correlation: Floats | None = None
     ) -> Interval:
-        """The MOVER interval of each level, from rates and the intervals of each of them.
-
-        Args:
-            rate: (K,) the rates.
-            ends: their limits.
-            z: not used, as a user's coefficients are no estimates.
-            correlation: (K, K) of the rates; None if they are independent.
-        """
-        del z
+        """The MOVER interval of each level, from rates, their limits and their correlation."""
+        del z  # a user's coefficients are no estimates
         x = np.nan_to_num(rate)
-        levels, rising = self.levels(x), self.C > 0
-        down, up = x - ends.low, ends.high - x
+        levels, down, up = self.levels(x), x - ends.low, ends.high - x
 
         def reach(of_rising: Floats, of_falling: Floats) -> Any:
-            if correlation is None:
-                positive, negative = np.maximum(self.C, 0.0).T ** 2, np.minimum(self.C, 0.0).T ** 2
-                return np.sqrt(of_rising**2 @ positive + of_falling**2 @ negative)
-            moved = self.C * np.where(rising, of_rising, of_falling)
-            return np.sqrt(np.maximum(((moved @ correlation) * moved).sum(axis=-1), 0.0))
+            sides = (side[..., None, :] for side in (of_rising, of_falling))
+            moved = self.C * np.where(self.C > 0, *sides)
+            joint = moved if correlation is None else moved @ correlation
+            return np.sqrt(np.maximum((joint * moved).sum(axis=-1), 0.0))
 
         return Interval(levels - reach(down, up), levels + reach(up, down))
 
@@ -192,12 +176,6 @@ class MatrixMap:
         """(J,) the least and the greatest level that any rates have."""
         falling, rising = (np.clip(self.C, *ends).sum(axis=1) for ends in ((None, 0), (0, None)))
         return Interval(self.c0 + falling, self.c0 + rising)
-
-    @property
-    def spread(self) -> Floats:
-        """(K,) by how much each rate can move all levels: the sum of its coefficients."""
-        sums: Floats = np.abs(self.C[~np.isnan(self.c0)]).sum(axis=0)
-        return sums
 
     def grown(self, growth: Floats) -> MatrixMap:
         """The same: a matrix of a user's own does not change with the rows."""
@@ -221,8 +199,6 @@ class Comparison:
         cell_group: (K,) the group each cell lies in.
         cell_label: (K,) the index of the label each cell speaks of, -1 for none.
         block: (K,) cells with the same number are compared with each other.
-        n_free: how many of the cells vary by themselves: what is said of all cells at once shares
-            the error among them.
         tested: (J,) the levels that vary by themselves. Of two groups, and of two labels, one says
             what the other does: a verdict has as many chances to be wrong as there are of these.
         map: the levels as a function of the cells' rates.
@@ -232,10 +208,9 @@ class Comparison:
         definition: lower and upper bounds without a user's slack, if there is some.
         ratio_row: where the cells of the rates lie whose ratio the four-fifths rule looks at.
         reference: the group that all others are compared with; -1 for the mean of all rows.
-        are_outcomes: whether cells are the rates of different labels among the same rows.
         left_out: names of strata in which there is nothing to compare.
-        dependence: (K, K) the correlation of the cells' rates if groups are known for only some
-            rows and levels are no gaps to a reference; None otherwise.
+        correlation: (K, K) of the cells' rates, if they are not independent and levels are no gaps
+            to a reference; None otherwise.
     """
 
     rate: str
@@ -248,7 +223,6 @@ class Comparison:
     cell_group: Ints
     cell_label: Ints
     block: Ints
-    n_free: int
     tested: NDArray[np.bool_]
     map: GapToReference | MatrixMap
     lower: Floats
@@ -257,37 +231,19 @@ class Comparison:
     definition: tuple[Floats, Floats] | None = None
     ratio_row: slice | None = None
     reference: int = -1
-    are_outcomes: bool = False
     left_out: tuple[str, ...] = ()
-    dependence: Floats | None = None
+    correlation: Floats | None = None
 
     def gaps(self, level: Interval) -> Interval:
         """How unfair each level is when it lies anywhere in its interval: least and most.
 
         As `Constraints.gaps`: ``|F|``, or, where there is one bound only, by how much it is broken.
         """
-        definition = (self.lower, self.upper) if self.definition is None else self.definition
+        definition = self.definition or (self.lower, self.upper)
         ends = [gaps(F, *definition) for F in level]
         # The gap is convex in F: most at an end, least at an end or as near to 0 as F comes.
         nearest = gaps(np.clip(0.0, *level), *definition)
         return Interval(np.minimum(np.minimum(*ends), nearest), np.maximum(*ends))
-
-    @property
-    def correlation(self) -> Floats | None:
-        """(K, K) of the cells' rates; None if all are independent.
-
-        The rates p and q of two labels among the same n rows are those of a multinomial
-        distribution, ``cov = -p q / n``.
-        """
-        if not self.are_outcomes or self.dependence is not None:
-            return self.dependence
-        x = np.clip(np.nan_to_num(self.cells.value), 0.0, 1.0)
-        odds = np.sqrt(x / np.maximum(1.0 - x, 1e-9))
-        true = self.hits.any(axis=2).argmax(axis=1)[self.cell_row]
-        same = (true[:, None] == true) & (self.cell_group[:, None] == self.cell_group)
-        within: Floats = np.where(same, -np.minimum(np.outer(odds, odds), 1.0), 0.0)
-        np.fill_diagonal(within, 1.0)
-        return within
 
     @property
     def valued(self) -> NDArray[np.bool_]:
@@ -300,13 +256,12 @@ class Comparison:
 
 def accuracy_parity(table: CountTable, _desirable: Sequence[int], reference: int) -> Comparison:
     """Accuracies, one per group."""
-    hits = np.eye(table.n_labels, dtype=bool)[None]
-    return _between_groups(table, "accuracy", hits, reference, labels=[-1])
+    return _between_groups(table, "accuracy", _hits(table, "accuracy"), reference)
 
 
 def equalized_odds(table: CountTable, _desirable: Sequence[int], reference: int) -> Comparison:
     """Recalls, one per label and group."""
-    return _between_groups(table, "recall", _recalls(range(table.n_labels), table), reference)
+    return _between_groups(table, "recall", _hits(table, POSITIVES), reference)
 
 
 def equality_of_opportunity(
@@ -315,16 +270,16 @@ def equality_of_opportunity(
     """Recalls of the desirable labels; those of the others count with a level of 0."""
     if not desirable:
         measures.equality_of_opportunity(table.together().groups)  # raises the library's one error
-    hits = _recalls(range(table.n_labels), table)
-    return _between_groups(table, "recall", hits, reference, applies=desirable)
+    return _between_groups(table, "recall", _hits(table, POSITIVES), reference, applies=desirable)
 
 
 def demographic_parity(table: CountTable, desirable: Sequence[int], reference: int) -> Comparison:
     """Selection rates, one per label and group."""
+    hits = _hits(table, "selection_rate")
+    compared = _between_groups(table, "selection rate", hits, reference, good=desirable)
     # Of two labels one is what the other is not: half of the rates say everything.
-    n_free = None if table.n_labels > 2 else int((table.mass.sum(axis=(1, 2)) > 0).sum())
-    hits = _selected(table.n_labels, [[label] for label in range(table.n_labels)])
-    return _between_groups(table, "selection rate", hits, reference, n_free=n_free, good=desirable)
+    is_free = (table.n_labels > 2) | (compared.cell_row == 0)
+    return replace(compared, tested=compared.tested & is_free)
 
 
 def four_fifths_rule(table: CountTable, desirable: Sequence[int], reference: int) -> Comparison:
@@ -333,7 +288,7 @@ def four_fifths_rule(table: CountTable, desirable: Sequence[int], reference: int
         measures.four_fifths_rule(  # raises the library's one error
             table.together().groups, [table.groups.labels[index] for index in desirable] or None
         )
-    hits = _selected(table.n_labels, [desirable])
+    hits = _hits(table, "selection_rate", desirable)
     n, names = table.groups.n_groups, table.groups.names
     first, other = np.nonzero(~np.eye(n, dtype=bool))
     if reference >= 0:
@@ -342,14 +297,15 @@ def four_fifths_rule(table: CountTable, desirable: Sequence[int], reference: int
     C[np.arange(len(first)), first] = 1.0
     C[np.arange(len(first)), other] -= 0.8
     total = table.shares(hits).total[0]
-    undefined = (total[first] <= 0) | (total[other] <= 0)
+    defined = (total[first] > 0) & (total[other] > 0)
     pairs = _of_rates(
         table,
         "selection rate",
         hits,
-        MatrixMap(np.where(undefined, np.nan, 0.0), C),
+        MatrixMap(np.where(defined, 0.0, np.nan), C),
         [f"{names[i]} against {names[j]}" for i, j in zip(first, other, strict=True)],
         labels=[desirable[0] if len(desirable) == 1 else -1],
+        tested=defined,
         upper=np.inf,
     )
     return replace(pairs, group=first, good=np.ones(n), ratio_row=slice(0, n), reference=reference)
@@ -361,24 +317,18 @@ def equalized_odds_all(table: CountTable, _desirable: Sequence[int], reference: 
     if n_labels == 2:
         return equalized_odds(table, _desirable, reference)
     predicted, true = np.divmod(np.arange(n_labels**2), n_labels)
-    hits = np.zeros((n_labels**2, n_labels, n_labels), dtype=bool)
-    hits[np.arange(len(hits)), true, predicted] = True
-    # Of L rates of a cell L - 1 say everything.
-    n_free = (n_labels - 1) * int((table.mass.sum(axis=2) > 0).sum())
     right = np.flatnonzero(predicted == true).tolist()  # to be right is good
     compared = _between_groups(
-        table, "prediction rate", hits, reference, labels=predicted.tolist(), good=right
+        table,
+        "prediction rate",
+        _predictions(table),
+        reference,
+        labels=predicted.tolist(),
+        good=right,
     )
-    return replace(
-        compared,
-        names=tuple(
-            f"{label} predicted, {name}"
-            for label in table.groups.labels
-            for name in table.groups.cell_names(by_label=True)
-        ),
-        n_free=n_free,
-        ratio_row=None,
-    )
+    names = table.groups.cell_names(by_label=True)
+    told = (f"{label} predicted, {name}" for label in table.groups.labels for name in names)
+    return replace(compared, names=tuple(told), ratio_row=None)
 
 
 BUILT_IN: dict[str, Callable[[CountTable, Sequence[int], int], Comparison]] = {
@@ -402,9 +352,6 @@ def compare_within(
     """What a measure compares within each stratum, of a table by both sets of attributes.
 
     Of all strata, by name, those in which fewer than two groups have rows are left out.
-
-    Raises:
-        ValueError: if none remains.
     """
     groups, size = table.groups, table.size
     stratum, parts = groups.parents(*strata), []
@@ -437,39 +384,32 @@ def _joined(parts: list[Comparison]) -> Comparison:
     """Comparisons of several strata as one."""
 
     def joined(owners: Sequence[Any], names: Sequence[str]) -> dict[str, Any]:
-        parts = {name: [getattr(one, name) for one in owners] for name in names}
-        return {
-            name: None if each[0] is None else np.concatenate(each) for name, each in parts.items()
-        }
+        each = {name: [getattr(one, name) for one in owners] for name in names}
+        return {name: None if of[0] is None else np.concatenate(of) for name, of in each.items()}
 
     starts = np.cumsum([0, *(int(item.block.max()) + 1 for item in parts)])
     blocks = np.concatenate([p.block + start for p, start in zip(parts, starts, strict=False)])
     maps: list[Any] = [item.map for item in parts]
     one: GapToReference | MatrixMap
-    dependence = None
+    correlation = None
     if isinstance(maps[0], MatrixMap):
         from scipy.linalg import block_diag  # noqa: PLC0415 - slow to import
 
-        if parts[0].dependence is not None:
-            dependence = block_diag(*(item.dependence for item in parts))
-        one = MatrixMap(
-            np.concatenate([each.c0 for each in maps]), block_diag(*(m.C for m in maps))
-        )
+        if parts[0].correlation is not None:
+            correlation = block_diag(*(item.correlation for item in parts))
+        one = MatrixMap(**joined(maps, ["c0"]), C=block_diag(*(each.C for each in maps)))
     else:
-        each = [field.name for field in fields(GapToReference)]
-        one = replace(GapToReference(**joined(maps, each)), block=blocks)
-    definitions = [
-        (item.lower, item.upper) if item.definition is None else item.definition for item in parts
-    ]
-    of_cells = ("cell_row", "cell_group", "cell_label", "good")
+        of_map = [field.name for field in fields(GapToReference)]
+        one = GapToReference(**{**joined(maps, of_map), "block": blocks})
+    definitions = [item.definition or (item.lower, item.upper) for item in parts]
+    arrays = ["group", "label", "tested", "lower", "upper"]
     return replace(
         parts[0],
-        **joined(parts, ("group", "label", "tested", "lower", "upper", *of_cells)),
+        **joined(parts, [*arrays, "cell_row", "cell_group", "cell_label", "good"]),
         names=tuple(name for item in parts for name in item.names),
-        cells=Proportion.joined(one.cells for one in parts),
+        cells=Proportion.joined(item.cells for item in parts),
         block=blocks,
-        dependence=dependence,
-        n_free=sum(item.n_free for item in parts),
+        correlation=correlation,
         map=one,
         definition=tuple(np.concatenate(side) for side in zip(*definitions, strict=True)),  # type: ignore[arg-type]  # a pair
         ratio_row=None,
@@ -479,14 +419,7 @@ def _joined(parts: list[Comparison]) -> Comparison:
 def compare(
     measure: Any, table: CountTable, desirable: Sequence[int], reference: int = -1
 ) -> Comparison:
-    """What a single measure compares on the groups of a table.
-
-    Args:
-        measure: the measure.
-        table: counts by group.
-        desirable: indices of the desirable labels.
-        reference: the index of the group to compare with; -1 for the mean of all rows.
-    """
+    """What a single measure compares on the groups of a table: with a group, or the mean (-1)."""
     measure = measures.as_measure(measure)
     name = measure if isinstance(measure, str) else None
     bound = measure if isinstance(measure, (measures.AtLeast, measures.AtMost)) else None
@@ -512,14 +445,12 @@ def _between_groups(
     *,
     labels: Sequence[int] | None = None,
     applies: Sequence[int] | None = None,
-    n_free: int | None = None,
     good: Sequence[int] | None = None,
 ) -> Comparison:
     """Each group's rate, of every row of hits, against the mean over all or a reference group."""
     cells = table.shares(hits)
     total, (n_rows, n_groups) = cells.total, cells.total.shape
     row = np.repeat(np.arange(n_rows), n_groups)
-    group = np.tile(np.arange(n_groups), n_rows)
     everyone, size = (counts.sum(axis=1) for counts in (total, cells.squares))
     outside, variance = np.zeros(n_rows), np.zeros(n_rows)
     if table.others is not None and reference < 0:
@@ -529,45 +460,45 @@ def _between_groups(
         x = np.nan_to_num(rest.value)
         outside = weight * x
         variance = weight**2 * x * (1 - x) / np.where(rest.total > 0, rest.trials, 1.0)
-    share = (total / np.where(everyone > 0, everyone, 1.0)[:, None]).ravel()
+    share = total / np.where(everyone > 0, everyone, 1.0)[:, None]
     effective = np.where(size > 0, everyone**2, np.inf) / np.where(size > 0, size, 1.0)
+    present = share > 0
     if reference >= 0:
-        share, effective = (group == reference).astype(np.float64), np.full(n_rows, np.inf)
+        share = np.zeros(total.shape)
+        share[:, reference], effective = 1.0, np.full(n_rows, np.inf)
+        present &= present[:, [reference]]
     correlation, sd = _with_reference(table, hits, cells, share, reference, everyone, outside)
     applied = np.isin(np.arange(n_rows), range(n_rows) if applies is None else applies)
     is_good = applied if good is None else np.isin(np.arange(n_rows), good)
     only = good[0] if good is not None and len(good) == 1 else None
-    by_label = n_rows > 1
-    label_of = (np.arange(n_rows) if by_label else [-1]) if labels is None else labels
-    return Comparison(
-        rate=rate,
-        names=table.groups.cell_names(by_label),
-        group=group,
-        label=np.repeat(label_of, n_groups),
-        hits=hits,
-        cells=cells.flat(),
-        cell_row=row,
-        cell_group=group,
-        cell_label=np.repeat(label_of, n_groups),
+    names = table.groups.cell_names(n_rows > 1)
+    levels = GapToReference(
         block=row,
-        n_free=n_free or int((total[applied] > 0).sum()),
-        tested=_tested(total, applied, reference, by_itself=n_free is None).ravel(),
-        map=GapToReference(
-            row,
-            share,
-            (total > 0).ravel() & (total[:, reference] > 0)[row] if reference >= 0 else share > 0,
-            applied[row],
-            outside[row],
-            variance[row],
-            effective[row],
-            correlation,
-            None if sd is None else sd[row],
-        ),
-        lower=np.zeros(len(row)),
-        upper=np.zeros(len(row)),
+        share=share.ravel(),
+        present=present.ravel(),
+        applies=applied[row],
+        outside=outside[row],
+        outside_variance=variance[row],
+        n_rows=effective[row],
+        correlation=correlation,
+        reference_sd=None if sd is None else sd[row],
+    )
+    compared = _of_rates(
+        table,
+        rate,
+        hits,
+        levels,
+        names * (len(row) // len(names)),
+        labels=(range(n_rows) if n_rows > 1 else [-1]) if labels is None else labels,
+        tested=_tested(total, applied, reference).ravel(),
+    )
+    return replace(
+        compared,
+        label=compared.cell_label,
         good=is_good[row].astype(np.float64),
         ratio_row=None if only is None else slice(only * n_groups, (only + 1) * n_groups),
         reference=reference,
+        correlation=None,
     )
 
 
@@ -587,7 +518,7 @@ def _with_reference(
     if table.soft is None:
         return None, None
     rate, (n_rows, n_groups) = np.nan_to_num(cells.value), cells.total.shape
-    mean = (rate * share.reshape(rate.shape)).sum(axis=1) + outside
+    mean = (rate * share).sum(axis=1) + outside
     places = np.append(np.arange(n_groups), n_groups if reference < 0 else reference)
     extended, sd = np.zeros(rate.shape), np.zeros(n_rows)
     for r in range(n_rows):
@@ -598,39 +529,49 @@ def _with_reference(
     return extended.ravel(), sd if reference < 0 else None
 
 
-def _selected(n_labels: int, sets: Sequence[Sequence[int]]) -> NDArray[np.bool_]:
-    """(R, L, L) that one of each set of labels is predicted, whatever the true one."""
-    chosen = np.array([np.isin(np.arange(n_labels), labels) for labels in sets])
-    return np.repeat(chosen[:, None], n_labels, axis=1)
+def _hits(table: CountTable, rate: str, among: Sequence[int] | None = None) -> NDArray[np.bool_]:
+    """(R, L, L) the true and predicted labels that count in a rate of each label.
+
+    Args:
+        table: the counts.
+        rate: as `rate_masks` has it.
+        among: labels to take together as one rate, (1, L, L).
+    """
+    hits: NDArray[np.bool_] = rate_masks(table.n_labels)[rate][0]
+    if among is None:
+        return hits
+    together: NDArray[np.bool_] = np.logical_or.reduce(hits[list(among)])[None]
+    return together
 
 
-def _recalls(labels: Sequence[int], table: CountTable) -> NDArray[np.bool_]:
-    """(R, L, L) that each of some labels is true and predicted."""
-    hits = np.zeros((len(labels), table.n_labels, table.n_labels), dtype=bool)
-    hits[np.arange(len(labels)), labels, labels] = True
-    return hits
+def _predictions(table: CountTable) -> NDArray[np.bool_]:
+    """(L * L, L, L) that each label is predicted of each true one, the true one varying fastest."""
+    is_true, is_predicted = (_hits(table, rate) for rate in ("base_rate", "selection_rate"))
+    both: NDArray[np.bool_] = is_predicted[:, None] & is_true[None]
+    return both.reshape(-1, *is_true.shape[1:])
 
 
 def _bounded(measure: Any, table: CountTable, desirable: Sequence[int]) -> Comparison:
     """A rate of each group, less its bound."""
-    groups, n_labels = table.groups, table.n_labels
+    groups = table.groups
     wanted = groups.labels[list(desirable)] if len(desirable) else None
     asked = measures.constraints_of(measure, groups, y_desirable=wanted)  # raises what there is
     labels = list(desirable)
     if measure.labels is not None:
         labels = list(measures.desirable_labels(groups.labels, measure.labels))
+    of_rows = [labels[0] if len(labels) == 1 else -1]
     if measure.rate == "accuracy":
-        hits, of_rows = np.eye(n_labels, dtype=bool)[None], [-1]
+        hits, of_rows = _hits(table, "accuracy"), [-1]
     elif measure.rate == "recall":
-        hits, of_rows = _recalls(labels, table), labels
+        hits, of_rows = _hits(table, POSITIVES)[labels], labels
     else:
-        hits, of_rows = _selected(n_labels, [labels]), [labels[0] if len(labels) == 1 else -1]
+        hits = _hits(table, "selection_rate", labels)
         if measure.rate == "false_positive_rate":
-            hits = hits & ~np.isin(np.arange(n_labels), labels)[None, :, None]
+            hits = hits & ~np.isin(np.arange(table.n_labels), labels)[None, :, None]
     total = table.shares(hits).total.ravel()
     levels = MatrixMap(np.where(total > 0, -measure.bound, np.nan), np.eye(len(total)))
     rate = measure.rate.replace("_", " ")
-    comparison = _of_rates(table, rate, hits, levels, asked.names, labels=of_rows)
+    comparison = _of_rates(table, rate, hits, levels, asked.names, labels=of_rows, tested=total > 0)
     lower, upper = asked.definition
     good = np.full(len(total), 1.0 if isinstance(measure, measures.AtLeast) else -1.0)
     return replace(comparison, lower=lower, upper=upper, label=comparison.cell_label, good=good)
@@ -640,16 +581,20 @@ def _of_rates(
     table: CountTable,
     rate: str,
     hits: NDArray[np.bool_],
-    levels: MatrixMap,
+    levels: GapToReference | MatrixMap,
     names: Sequence[str],
     *,
     labels: Sequence[int],
+    tested: NDArray[np.bool_],
     upper: float = 0.0,
 ) -> Comparison:
-    """Levels that are linear in rates of the groups; by default about no group or label."""
+    """Levels that are functions of rates of the groups; by default about no label."""
     cells, n, n_groups = table.shares(hits).flat(), len(names), table.groups.n_groups
     row = np.repeat(np.arange(len(hits)), n_groups)
     group = np.tile(np.arange(n_groups), len(hits))
+    correlation = None
+    if table.soft is not None:
+        correlation = table.soft.correlation(hits, group, row, np.nan_to_num(cells.value))
     return Comparison(
         rate=rate,
         names=tuple(names),
@@ -661,32 +606,18 @@ def _of_rates(
         cell_group=group,
         cell_label=np.repeat(labels, n_groups),
         block=row,
-        n_free=max(int((cells.total > 0).sum()), 1),
-        tested=~np.isnan(levels.c0),
+        tested=tested,
         map=levels,
         lower=np.zeros(n),
         upper=np.full(n, upper),
         good=np.zeros(len(group)),
-        dependence=None
-        if table.soft is None
-        else table.soft.correlation(hits, group, row, np.nan_to_num(cells.value)),
+        correlation=correlation,
     )
 
 
-def _tested(
-    total: Floats, applied: NDArray[np.bool_], reference: int, *, by_itself: bool
-) -> NDArray[np.bool_]:
-    """(R, G) the levels that say something no other one says.
-
-    Args:
-        total: rows of each rate.
-        applied: (R,) the rows of rates that are constrained.
-        reference: the group that others are compared with; -1 for the mean.
-        by_itself: whether each row of rates is free of the others.
-    """
+def _tested(total: Floats, applied: NDArray[np.bool_], reference: int) -> NDArray[np.bool_]:
+    """(R, G) the levels of constrained rates that say something no other level says."""
     tested = (total > 0) & applied[:, None]
-    if not by_itself:
-        tested[1:] = False
     if reference >= 0:
         tested[:, reference] = False
         return tested
@@ -696,19 +627,19 @@ def _tested(
     return tested
 
 
-def _directions(asked: Constraints) -> NDArray[np.bool_]:
-    """(J,) the constraints of a user that are not multiples of an earlier one."""
+def _tested_rows(asked: Constraints) -> NDArray[np.bool_]:
+    """(J,) the constraints of a user that are no multiples of an earlier one."""
     rows = np.column_stack([np.nan_to_num(asked.c0), asked.C])
-    tested: NDArray[np.bool_] = np.any(asked.C != 0, axis=1) & ~np.isnan(asked.c0)
-    if not np.array_equal(np.asarray(asked.lower), -np.asarray(asked.upper)):
-        return tested
-    largest = np.abs(rows).max(axis=1, keepdims=True, initial=0.0)
-    rows /= np.where(largest > 0, largest, 1.0)
+    size = np.abs(rows).max(axis=1, keepdims=True, initial=0.0)
     first = np.take_along_axis(rows, np.argmax(rows != 0, axis=1)[:, None], axis=1)
+    unit = np.round(rows / np.where(size > 0, size, 1.0) * np.sign(first), 9)
     # The largest multiple stands for all, as it is the farthest from 0.
-    order = np.argsort(-largest[:, 0], kind="stable")
-    _, place = np.unique(np.round(rows * np.sign(first), 9)[order], axis=0, return_index=True)
-    return tested & np.isin(np.arange(len(rows)), order[place])
+    order = np.argsort(-size[:, 0], kind="stable")
+    _, place = np.unique(unit[order], axis=0, return_index=True)
+    is_first = np.isin(np.arange(len(rows)), order[place])
+    is_two_sided = np.array_equal(np.asarray(asked.lower), -np.asarray(asked.upper))
+    tested: NDArray[np.bool_] = np.any(asked.C != 0, axis=1) & ~np.isnan(asked.c0)
+    return tested & is_first if is_two_sided else tested
 
 
 def _user_defined(measure: Any, table: CountTable, desirable: Sequence[int]) -> Comparison:
@@ -716,34 +647,44 @@ def _user_defined(measure: Any, table: CountTable, desirable: Sequence[int]) -> 
     groups, n_labels = table.groups, table.n_labels
     wanted = groups.labels[list(desirable)] if desirable else None
     asked = measures.constraints_of(measure, groups, y_desirable=wanted)
-    levels, are_outcomes = MatrixMap(asked.c0, asked.C), asked.n_outcomes > 1
     labels = list(range(n_labels)) if asked.by_label else [-1]
+    are_outcomes = asked.n_outcomes > 1
     if are_outcomes:
-        every = equalized_odds_all(table, (), -1)
-        rate, hits, labels = (
-            every.rate,
-            every.hits,
-            (np.arange(len(every.hits)) // n_labels).tolist(),
-        )
+        rate, hits = "prediction rate", _predictions(table)
+        labels = np.repeat(labels, n_labels).tolist()
     else:
-        right = np.eye(n_labels, dtype=bool)
-        rate, hits = "error rate", ~right[None]
+        rate, hits = "error rate", ~_hits(table, "accuracy")
         if asked.by_label:
-            hits = right[:, :, None] & hits
-    comparison = _of_rates(table, rate, hits, levels, asked.names, labels=labels)
-    n_cells = len(comparison.cell_group)
+            hits = hits & _hits(table, "base_rate")
+    levels = MatrixMap(asked.c0, asked.C)
+    comparison = _of_rates(
+        table, rate, hits, levels, asked.names, labels=labels, tested=_tested_rows(asked)
+    )
+    n_cells, correlation = len(comparison.cell_group), comparison.correlation
+    if are_outcomes and correlation is None:
+        correlation = _multinomial(comparison)
     used = np.isin(np.arange(n_cells), asked.coefficients.cell) & (comparison.cells.total > 0)
     return replace(
         comparison,
         group=np.full(len(asked.names), -1),
-        n_free=max(int(used.sum()), 1),
-        tested=_directions(asked),
         lower=np.asarray(asked.lower),
         upper=np.asarray(asked.upper),
         definition=asked.definition,
         good=np.zeros(n_cells) if are_outcomes else -used.astype(np.float64),
-        are_outcomes=are_outcomes,
+        correlation=correlation,
     )
+
+
+def _multinomial(comparison: Comparison) -> Floats:
+    """(K, K) correlations of the rates p, q of labels among the same n rows, ``cov = -p q / n``."""
+    x = np.clip(np.nan_to_num(comparison.cells.value), 0.0, 1.0)
+    odds = np.sqrt(x / np.maximum(1.0 - x, 1e-9))
+    true = comparison.hits.any(axis=2).argmax(axis=1)[comparison.cell_row]
+    group = comparison.cell_group
+    same = (true[:, None] == true) & (group[:, None] == group)
+    within: Floats = np.where(same, -np.minimum(np.outer(odds, odds), 1.0), 0.0)
+    np.fill_diagonal(within, 1.0)
+    return within
 
 
 @dataclass(frozen=True)
@@ -754,7 +695,7 @@ class AskedMeasure:
         measure: a name, a function, `Constraints`, or a pair (c0, C).
         attributes: whose groups to compare, one tuple per comparison; empty for each attribute
             alone and all crossed.
-        tolerance: what is still fair: a number for levels, or a text such as "80%" for ratios.
+        tolerance: a number for levels, or a text such as "80%" for ratios.
         given: attributes within whose values groups are compared; none for everyone together.
     """
 
@@ -795,15 +736,12 @@ def asked_measures(
     flat, beside = _flatten(wanted), _flatten(others)
     if not flat:
         raise ValueError("measures: expected at least one measure, got none.")
-    both = [*flat, *beside]
-    names = [
-        measures.measure_name(one.measure if isinstance(one, measures.On) else one) for one in both
-    ]
+    read = [_asked(one, tolerance, tuple(attributes)) for one in (*flat, *beside)]
+    names = [one.name for one in read]
     if isinstance(tolerance, Mapping):
         unknown = [key for key in tolerance if measures.ALIASES.get(key, key) not in names]
         if unknown:
             raise ValueError(f"tolerance: got {unknown[0]!r}; the measures asked are {names}.")
-    read = [_asked(one, tolerance, tuple(attributes)) for one in both]
     return tuple(read[: len(flat)]), tuple(read[len(flat) :])
 
 

@@ -1,6 +1,5 @@
 """Rows counted by group, true label and predicted label: every figure of an audit rests on this.
 
-An audit needs no more of its rows than how many have which sensitive values, label and prediction.
 So rows can be counted where they are stored (`read_counts` reads such tables), and the counts of
 several tables add up.
 """
@@ -9,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -136,14 +135,15 @@ class CountTable:
             return counted.reshape(n_groups, n_labels, n_labels).astype(np.float64)
 
         number = count(None if counts is None else counts.times)
+        mass = squares = number
+        if rows.weight is not None:
+            mass = count(rows.weight)
+            squares = count(rows.weight**2 if counts is None else counts.squares)
         units = None
         if cluster is not None:
-            mass = np.ones(len(rows)) if rows.weight is None else rows.weight
-            units = ClusterCells(cluster, group, label * n_labels + predicted, mass)
-        if rows.weight is None:
-            return cls(rows.groups, number, number, number, has_labels, units)
-        squares = rows.weight**2 if counts is None else counts.squares
-        return cls(rows.groups, number, count(rows.weight), count(squares), has_labels, units)
+            weight = np.ones(len(rows)) if rows.weight is None else rows.weight
+            units = ClusterCells(cluster, group, label * n_labels + predicted, weight)
+        return cls(rows.groups, number, mass, squares, has_labels, units)
 
     @property
     def n_labels(self) -> int:
@@ -166,34 +166,28 @@ class CountTable:
         return (-self.size).argsort(kind="stable")[:most].tolist()  # type: ignore[no-any-return] # indices
 
     def view(self, *attributes: str, unknown: int = -1) -> CountTable:
-        """The table by some of the attributes.
+        """The table by some of the attributes; rows of unknown value in no group, or in one."""
+        return self._regrouped(*coarser(self.groups, attributes, unknown))
 
-        Args:
-            attributes: that make the groups.
-            unknown: the group in which rows of unknown value are counted; -1 for none.
-        """
+    def _regrouped(self, groups: Groups, index: Ints) -> CountTable:
+        """The same rows in other groups, at each index; without those at -1."""
         parts = (self.rows, self.mass, self.squares)
-        groups, index, *counts = merged(self.groups, attributes, *parts, unknown=unknown)
-        rows, mass, squares = counts
-        soft = None if self.soft is None else self.soft.regrouped(index, len(rows))
+        rows, mass, squares = (summed(part, index, groups.n_groups) for part in parts)
+        clusters = None if self.clusters is None else self.clusters.regrouped(index)
+        soft = None if self.soft is None else self.soft.regrouped(index, groups.n_groups)
         if soft is not None:
             squares = soft.squares
-            soft = soft if soft.attribute in attributes else None  # others are known for all rows
-        return CountTable(
-            groups, rows, mass, squares, self.has_labels, self._regrouped(index), soft=soft
-        )
+            soft = soft if soft.attribute in groups.attributes else None  # known for all rows
+        return CountTable(groups, rows, mass, squares, self.has_labels, clusters, soft=soft)
 
     def take(self, chosen: NDArray[np.bool_]) -> CountTable:
         """The table of some of the groups, (G,)."""
         if chosen.all():
             return self
-        taken = replace(
-            self.groups, codes=self.groups.codes[chosen], mass=self.groups.mass[:, chosen]
-        )
-        rows, mass, squares = (array[chosen] for array in (self.rows, self.mass, self.squares))
-        units = self._regrouped(np.where(chosen, np.cumsum(chosen) - 1, -1))
-        soft = None if self.soft is None else self.soft.take(chosen)
-        return CountTable(taken, rows, mass, squares, self.has_labels, units, soft=soft)
+        codes, mass = self.groups.codes[chosen], self.groups.mass[:, chosen]
+        groups = replace(self.groups, codes=codes, mass=mass)
+        taken = self._regrouped(groups, np.where(chosen, np.cumsum(chosen) - 1, -1))
+        return taken if self.soft is None else replace(taken, soft=self.soft.take(chosen))
 
     def compared(self, chosen: NDArray[np.bool_]) -> CountTable:
         """The table of the groups to compare, (G,); the others still count in overall rates."""
@@ -206,15 +200,7 @@ class CountTable:
         """The same rows as one single group, for the overall rates."""
         mass = self.groups.mass.sum(axis=1, keepdims=True)
         one = replace(self.groups, codes=self.groups.codes[:1], mass=mass)
-        parts = (self.rows, self.mass, self.squares)
-        rows, mass, squares = (array.sum(axis=0, keepdims=True) for array in parts)
-        if self.soft is not None:
-            squares = self.soft.regrouped(np.zeros(len(self.rows), dtype=np.int64), 1).squares
-        units = self._regrouped(np.zeros(len(self.rows), dtype=np.int64))
-        return CountTable(one, rows, mass, squares, self.has_labels, units)
-
-    def _regrouped(self, index: Ints) -> ClusterCells | None:
-        return None if self.clusters is None else self.clusters.regrouped(index)
+        return replace(self._regrouped(one, np.zeros(len(self.rows), dtype=np.int64)), soft=None)
 
     def shares(self, hit: NDArray[np.bool_], could: NDArray[np.bool_] | None = None) -> Proportion:
         """(R, G) the share of the rows that could have a property, by label, which have it.
@@ -246,39 +232,48 @@ class CountTable:
         ``P(h = l | y = l)``, false_positive_rate ``P(h = l | y != l)``, precision
         ``P(y = l | h = l)``. Without true labels the selection rate alone.
         """
-        one = np.eye(self.n_labels, dtype=bool)
-        everyone = np.ones((self.n_labels,) * 3, dtype=bool)
-        is_true, is_predicted = everyone & one[:, :, None], everyone & one[:, None, :]
-        selected = self.shares(is_predicted)
-        if not self.has_labels:
-            return {"selection_rate": selected}
-        right = is_true & is_predicted
+        masks = rate_masks(self.n_labels).items()
         return {
-            "accuracy": self.shares(one[None]).row(0),
-            "base_rate": self.shares(is_true, everyone),
-            "selection_rate": selected,
-            POSITIVES: self.shares(right),
-            FALSE_ALARMS: self.shares(is_predicted & ~is_true),
-            "precision": self.shares(right, is_predicted),
+            name: self.shares(*mask).row(0 if name == "accuracy" else -1)
+            for name, mask in masks
+            if self.has_labels or name == "selection_rate"
         }
 
 
-def merged(
-    groups: Groups, attributes: Sequence[str], *fine: Floats, unknown: int = -1
-) -> tuple[Any, ...]:
-    """The groups that some of the attributes make, which group is in which, and sums over them.
+@cache
+def rate_masks(n_labels: int) -> dict[str, tuple[Any, Any]]:
+    """By rate, (L, L, L) the true and predicted labels that have it, and that could have it.
+
+    None for all true labels of which some have it; the accuracy is one rate, (1, L, L).
+    """
+    one = np.eye(n_labels, dtype=bool)
+    everyone = np.ones((n_labels,) * 3, dtype=bool)
+    is_true, is_predicted = everyone & one[:, :, None], everyone & one[:, None, :]
+    return {
+        "accuracy": (one[None], None),
+        "base_rate": (is_true, everyone),
+        "selection_rate": (is_predicted, None),
+        POSITIVES: (is_true & is_predicted, None),
+        FALSE_ALARMS: (is_predicted & ~is_true, None),
+        "precision": (is_true & is_predicted, is_predicted),
+    }
+
+
+def coarser(groups: Groups, attributes: Sequence[str], unknown: int = -1) -> tuple[Groups, Ints]:
+    """The groups that some of the attributes make, and the index of each group's among them.
 
     Rows of unknown value are left out (-1), or counted in the group `unknown`.
     """
     coarse = groups.marginal(*attributes)
     new = np.where(coarse.is_known, np.cumsum(coarse.is_known) - 1, unknown)
-    index = new[groups.parents(*attributes)]
-    summed = []
-    for table in fine:
-        sums = np.zeros((int(coarse.is_known.sum()), *table.shape[1:]))
-        np.add.at(sums, index[index >= 0], table[index >= 0])
-        summed.append(sums)
-    return coarse.known(), index, *summed
+    return coarse.known(), new[groups.parents(*attributes)]
+
+
+def summed(table: Floats, index: Ints, n_groups: int) -> Floats:
+    """(n_groups, ...) the sums over the groups with each index; without those at -1."""
+    sums = np.zeros((n_groups, *table.shape[1:]))
+    np.add.at(sums, index[index >= 0], table[index >= 0])
+    return sums
 
 
 def mean_costs(counts: Floats, costs: Floats) -> Floats:
@@ -329,8 +324,7 @@ def predicted_labels(rows: GroupedRows, y_pred: Any, argument: str) -> Ints:
 class GroupGap(NamedTuple):
     """A difference or ratio between groups that is known by name, with its interval.
 
-    Groups are compared with each other (largest less smallest, smallest over largest), where levels
-    compare each group with everyone: the two never agree, and should not be mixed.
+    Groups are compared with each other; levels compare each group with everyone.
 
     Attributes:
         name: as fairlearn calls it.
@@ -369,11 +363,12 @@ def _worst_gaps(family: str, label: int, rows: list[Proportion], alpha: float) -
     # 0 / 0 says nothing: where nobody has the rate the ratio is not defined.
     rated = [row for row, value in zip(rows, values, strict=True) if value.max() > 0]
     ratios = [float(impact_ratios(value).min()) for value in values if value.max() > 0]
-    unknown = float("nan"), 0.0, 1.0
-    difference = (
-        (max(differences), *map(float, largest_difference(rows, alpha / 2))) if rows else unknown
-    )
-    ratio = (min(ratios), *map(float, smallest_ratio(rated, alpha / 2))) if rated else unknown
+    difference: tuple[float, ...] = (float("nan"), 0.0, 1.0)
+    ratio = difference
+    if rows:
+        difference = (max(differences), *map(float, largest_difference(rows, alpha / 2)))
+    if rated:
+        ratio = (min(ratios), *map(float, smallest_ratio(rated, alpha / 2)))
     return [
         GroupGap(f"{family}_difference", label, *difference),
         GroupGap(f"{family}_ratio", label, *ratio),
@@ -408,8 +403,6 @@ def read_counts(
             f"{lacks.pop()}: expected a column; intervals of weighted rows rest on both the sum of "
             "the weights and the sum of their squares."
         )
-    named = {"prediction": [prediction], "sensitive_features": several, "target": [target]}
-    optional = {"target", *further} - {"count"}
     frame = as_pandas(counts)
     if not isinstance(frame, pd.DataFrame):
         raise TypeError(
@@ -417,37 +410,39 @@ def read_counts(
         )
     if not several:
         raise ValueError("sensitive_features: expected at least one column, got none.")
-    for argument, names in {**named, **{name: [head] for name, head in further.items()}}.items():
-        for name in names:
-            is_column = isinstance(name, Hashable) and name in frame
-            if not (is_column or (name is None and argument in optional)):
-                raise ValueError(
-                    f"{argument}: got {name!r}, which is not a column of counts; the columns "
-                    f"are {[str(column) for column in frame.columns]}."
-                )
-    numbers: dict[str, Any] = {
-        name: None if further[name] is None else _numbers(frame[further[name]], name)
+    columns = [("sensitive_features", name) for name in several]
+    columns += [("prediction", prediction), ("target", target), *further.items()]
+    for argument, name in columns:
+        if name is None and argument in {"target", "weight", "squared_weight", "baseline"}:
+            continue
+        if not (isinstance(name, Hashable) and name in frame):
+            raise ValueError(
+                f"{argument}: got {name!r}, which is not a column of counts; the columns "
+                f"are {[str(column) for column in frame.columns]}."
+            )
+    numbers: list[Any] = [
+        None if further[name] is None else _numbers(frame[further[name]], name)
         for name in ("count", "weight", "squared_weight")
-    }
-    times: Floats = numbers["count"]
-    if (times != np.floor(times)).any():
+    ]
+    times, weight, squares = numbers
+    is_whole = times == np.floor(times)
+    if not is_whole.all():
         raise ValueError(
-            "count: expected whole numbers of rows, got "
-            f"{times[times != np.floor(times)][0]:g}; sums of weights go into weight."
+            f"count: expected whole numbers of rows, got {times[~is_whole][0]:g}; sums of weights "
+            "go into weight."
         )
     if not times.sum() > 0:
         raise ValueError("count: expected some rows, got none.")
     kept = times > 0
     frame = frame[kept].reset_index(drop=True)
     baseline = further["baseline"]
+    weights = (None if array is None else array[kept] for array in (weight, squares))
     return {
         "y_true": None if target is None else frame[target],
         "y_pred": frame[prediction],
         "sensitive_features": {name: frame[name] for name in several},
         "baseline": None if baseline is None else frame[baseline],
-        "sample_weight": RowCounts(
-            *(None if array is None else array[kept] for array in numbers.values())  # type: ignore[arg-type] # the first is never None
-        ),
+        "sample_weight": RowCounts(times[kept], *weights),
     }
 
 
@@ -466,26 +461,24 @@ def counts_frame(audit: Audit) -> pd.DataFrame:
     """The rows of an audit, counted; in the order of groups, labels and predictions."""
     rows, groups = audit.rows, audit.table.groups
     labels = np.asarray([*audit.labels, None], dtype=object)[:-1]
-    keys = {"group": rows.group, "prediction": audit.predicted}
-    target = audit.target + "_" * (audit.target in audit.attributes)
-    if audit.has_labels:
-        keys = {"group": rows.group, "target": rows.label, "prediction": audit.predicted}
+    keys: dict[str, Any] = {"target": rows.label} if audit.has_labels else {}
+    keys["prediction"] = audit.predicted
     if audit.baseline is not None:
         keys["baseline"] = audit.baseline.predicted
     sums: dict[str, Any] = {"count": audit.times}
     if rows.weight is not None:
         squares = rows.weight**2 if audit.counts is None else audit.counts.squares
         sums |= {"weight": rows.weight, "squared_weight": squares}
-    frame = pd.DataFrame({**keys, **sums}).groupby(list(keys), as_index=False)[list(sums)].sum()
+    by = ["group", *keys]
+    frame = pd.DataFrame({"group": rows.group, **keys, **sums})
+    frame = frame.groupby(by, as_index=False)[list(sums)].sum().astype({"count": np.int64})
     columns: dict[str, Any] = {
         name: groups.column(place)[frame["group"]] for place, name in enumerate(groups.attributes)
     }
-    for name in [*keys, *sums][1:]:
+    for name in [*keys, *sums]:
         # Without true labels the target is what is predicted.
-        free = target if name == ("target" if audit.has_labels else "prediction") else name
+        free = audit.target if name == ("target" if audit.has_labels else "prediction") else name
         while free in columns:
             free += "_"
         columns[free] = labels[frame[name]] if name in keys else frame[name]
-        if name == "count":
-            columns[free] = frame[name].astype(np.int64)
     return pd.DataFrame(columns)

@@ -56,7 +56,7 @@ def rows_needed(
     Args:
         comparison: what is compared.
         table: the rows there are.
-        fair: the least and greatest fair levels, (J,), or the least and greatest fair ratio.
+        fair: the least and greatest fair levels, (J,), or ratio.
         error: how often a limit may be wrong that says "fair", and one that says "unfair".
     """
     growths = [
@@ -133,7 +133,6 @@ def _chance(
     Levels are about normal around their values, and those of different groups independent.
     """
     rule, tested = comparison.map.grown(growth), comparison.tested
-    dependence = comparison.dependence
     n_tests = int(tested.sum())
     if fair.low.ndim == 0:  # ``rate_r - least ratio * rate_q`` is at least 0 for all pairs
         rule, n_tests = _ratio_map(comparison, rate, float(fair.low))
@@ -146,7 +145,9 @@ def _chance(
     sd = np.sqrt(smooth * (1 - smooth) / n)
     level, reaches = rule.levels(rate), []
     for z in (1.0, -ndtri(error[0]), -ndtri(error[1] / max(n_tests, 1))):
-        high = rule.combine(rate, Interval(rate - z * sd, rate + z * sd), z, dependence).high
+        high = rule.combine(
+            rate, Interval(rate - z * sd, rate + z * sd), z, comparison.correlation
+        ).high
         reaches.append((high - level)[tested])
     spread, near, far = np.maximum(reaches, 1e-12)
     level, least, most = (values[tested] for values in (level, *fair))

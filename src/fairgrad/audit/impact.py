@@ -19,13 +19,7 @@ from scipy.special import ndtr
 
 from fairgrad.audit import words
 from fairgrad.audit.audit import Audit
-from fairgrad.audit.intervals import (
-    Interval,
-    Proportion,
-    impact_ratios,
-    ratio_high,
-    ratio_low,
-)
+from fairgrad.audit.intervals import Proportion, impact_ratios, limited, ratio_high, ratio_low
 from fairgrad.audit.record import plain_values
 from fairgrad.audit.scores import as_scores
 from fairgrad.audit.verdicts import FAIR, UNDECIDED, UNFAIR
@@ -44,42 +38,30 @@ MIN_SHARE = 0.02
 FOUR_FIFTHS_RATIO = 0.8
 ABOVE, NOT_ABOVE = "above the median", "not above the median"
 UNKNOWN_CATEGORY = "unknown"
-COLUMNS = (
-    "attribute",
-    "label",
-    "category",
-    "number",
-    "share",
-    "selected",
-    "rate",
-    "rate_low",
-    "rate_high",
-    "impact_ratio",
-    "ratio_low",
-    "ratio_high",
-    "below_four_fifths",
-    "standard_deviations",
-    "fisher_p",
-    "set_aside",
-)
+COLUMNS = ["attribute", "label", "category", "number", "share", "selected", "rate", "rate_low"]
+COLUMNS += ["rate_high", "impact_ratio", "ratio_low", "ratio_high", "below_four_fifths"]
+COLUMNS += ["standard_deviations", "fisher_p", "set_aside"]
 LEAST_P = 0.0005
 """Smaller ones would be shown as 0.000."""
 RATIOS = (
     "The impact ratio is the {rate} divided by that of the most selected category. Its interval "
-    "holds for the ratio to the category that is most selected in truth, with {level} (MOVER, "
-    "Donner and Zou 2012, from Clopper-Pearson limits; upper limits share the error among all "
-    "pairs of categories)."
+    "holds for the ratio to the category that is most selected in truth, with {level}: multiple "
+    "comparisons with the best (Hsu 1984) by MOVER limits (Donner and Zou 2012); upper limits "
+    "share the error among all pairs of categories in all tables."
 )
 TESTS = (
     "SD: by how many standard deviations the category's rate differs from that of the most "
     "selected one if both were the same in truth; courts have looked at differences of more than "
     "two or three (Hazelwood v. United States, 1977). p: Fisher's exact test of the same, on both "
-    "sides, times the number of pairs of categories in the table: if all categories are alike in "
-    "truth, some p is below 0.05 in at most 5 % of tables."
+    "sides, times the number of pairs of categories in all tables."
+)
+GLOBAL = (
+    "Global p-value {p}: if all categories were selected equally often in truth, some difference "
+    "of this size would be in the table with at most this probability."
 )
 REFERENCE = (
-    "The impact ratio is the {rate} divided by that of {reference}, where groups have it. Its "
-    "interval holds with {level} (MOVER, Donner and Zou 2012; upper limits share the error)."
+    "The impact ratio is the {rate} divided by that of {reference}, where groups have it. "
+    "Intervals hold with {level} (MOVER, Donner and Zou 2012); upper limits share the error."
 )
 N_METHOD = 2
 """The first notes say how the figures are made; the others, who and what they are about."""
@@ -144,7 +126,7 @@ class ImpactTable(ShownAndWritten):
                 sorted order, and of more each of them.
             min_group: categories of a smaller share (from 1 on: of fewer people) are set aside.
             confidence: of every interval.
-            reference: the category to divide by, as `Audit` takes it; by default the most selected.
+            reference: the category to divide by; by default the most selected one.
 
         Raises:
             ValueError: if the input cannot be audited.
@@ -202,27 +184,21 @@ class ImpactTable(ShownAndWritten):
         if len(audit.attributes) > 2:  # the rule asks for sex by race, whatever else is recorded
             for pair in combinations(audit.attributes, 2):
                 views[" x ".join(pair)] = audit.table.view(*pair)
+        labels = audit.desirable_indices or range(len(audit.labels))
         rows = [
             row
             for name, view in views.items()
-            for label in audit.desirable_indices or range(len(audit.labels))
-            for row in _view_rows(audit, name, view, label, len(views))
+            for label in labels
+            for row in _view_rows(audit, name, view, label, len(views) * len(labels))
         ]
-        frame = pd.DataFrame(rows, columns=list(COLUMNS))
+        frame = pd.DataFrame(rows, columns=COLUMNS)
         # Labels, truths and numbers as they are: pandas would turn them into floats beside None.
-        for column in ("label", "below_four_fifths"):
-            frame[column] = pd.Series([row[column] for row in rows], dtype=object)
-        for column in ("number", "selected"):
-            frame[column] = pd.Series([row[column] for row in rows], dtype="Int64")
-        n_rows = audit.table.n_rows
-        return cls(
-            frame,
-            "selection rate",
-            n_rows,
-            audit.confidence,
-            audit.min_group,
-            reference=", ".join(audit.reference.values()),
-        )
+        kinds: dict[str, Any] = dict.fromkeys(["label", "below_four_fifths"], object)
+        for column, kind in {**kinds, "number": "Int64", "selected": "Int64"}.items():
+            frame[column] = pd.Series([row.get(column) for row in rows], dtype=kind)
+        reference = ", ".join(audit.reference.values())
+        people, how = audit.table.n_rows, (audit.confidence, audit.min_group)
+        return cls(frame, "selection rate", people, *how, reference=reference)
 
     @property
     def verdict(self) -> str:
@@ -230,32 +206,38 @@ class ImpactTable(ShownAndWritten):
 
         Fair within tolerance if all intervals are at least 0.8, else undecided.
         """
-        compared = self.frame[self.frame["ratio_low"].notna()]  # all but the most selected
+        compared = self.frame[self.frame["ratio_low"].notna()]
         if (compared["ratio_high"] < FOUR_FIFTHS_RATIO).any():
             return UNFAIR
         is_fair = len(compared) > 0 and (compared["ratio_low"] >= FOUR_FIFTHS_RATIO).all()
         return FAIR if is_fair else UNDECIDED
 
     @property
+    def p_value(self) -> float:
+        """The global p-value: the smallest one, corrected for all pairs; NaN without pairs.
+
+        If all categories are alike in truth, it is below 0.05 in at most 5 % of tables.
+        """
+        return float(self.frame["fisher_p"].min())
+
+    @property
     def notes(self) -> list[str]:
         """How to read it, who is set aside, and who is not known."""
         level = f"{100 * self.confidence:.4g} % confidence"
-        notes = [RATIOS.format(rate=self.rate, level=level), TESTS, CARE]
-        if self.reference:
-            notes[0] = REFERENCE.format(rate=self.rate, level=level, reference=self.reference)
+        ratios = REFERENCE if self.reference else RATIOS
+        notes = [ratios.format(rate=self.rate, level=level, reference=self.reference), TESTS]
+        if not np.isnan(self.p_value):
+            notes.append(GLOBAL.format(p=_shown_p(self.p_value)))
+        notes.append(CARE)
         aside = self.frame[(self.frame["set_aside"] != "") & self.frame["rate"].notna()]
         for reason, rows in aside.groupby("set_aside", sort=False):
-            names = list(
-                dict.fromkeys(
-                    f"{a}: {c}" for a, c in zip(rows["attribute"], rows["category"], strict=True)
-                )
-            )
+            pairs = zip(rows["attribute"], rows["category"], strict=True)
+            names = list(dict.fromkeys(f"{a}: {c}" for a, c in pairs))
             notes.append(
                 f"Set aside, without impact ratio, {reason}: {words.listed(names, most=12)}."
             )
-        unknown = self.frame[self.frame["category"] == UNKNOWN_CATEGORY].drop_duplicates(
-            "attribute"
-        )
+        unknown = self.frame[self.frame["category"] == UNKNOWN_CATEGORY]
+        unknown = unknown.drop_duplicates("attribute")
         for attribute, n in zip(unknown["attribute"], unknown["number"], strict=True):
             notes.append(f"{words.people_of(n)} assessed of unknown category, by {attribute}.")
         return notes
@@ -270,6 +252,7 @@ class ImpactTable(ShownAndWritten):
                 "min_group": self.min_group,
                 "median": self.median,
                 "reference": self.reference,
+                "p_value": self.p_value,
                 "categories": [
                     {name: None if pd.isna(value) else value for name, value in row.items()}
                     for row in self.frame.to_dict(orient="records")
@@ -292,7 +275,7 @@ class ImpactTable(ShownAndWritten):
         for (attribute, label), group in self.frame.groupby(["attribute", "label"], sort=False):
             rows = tuple(_cells(row) for row in group.to_dict(orient="records"))
             title = f"Impact ratios by {attribute} (selected means {label})"
-            tables.append(Block(title, IMPACT_HEADS, rows))
+            tables.append(Block(title, HEADS, rows))
         tables[-1] = tables[-1]._replace(sentences=tuple(self.notes))
         return tables
 
@@ -301,14 +284,19 @@ class ImpactTable(ShownAndWritten):
         """The table that the law requires, and how to read it."""
         of = f" Their median score is {self.median:.6g}." if self.median is not None else ""
         opening = f"{words.people_of(self.n_rows)} were assessed.{of}"
-        blocks = [block._replace(is_brief=True) for block in self.blocks()]
+        blocks = self.blocks()
         blocks[-1] = blocks[-1]._replace(sentences=self.notes[N_METHOD:])
-        method = Block("Intervals and tests", sentences=self.notes[:N_METHOD], is_brief=True)
+        method = Block("Intervals and tests", sentences=self.notes[:N_METHOD])
         title = f"{words.SIGNS[self.verdict]} {words.capitalized(self.verdict)}"
         return (
             Section("summary", title, (opening, *self._conclusion()), blocks),
             Section("method", "Method and definitions", (), (method,)),
         )
+
+    @property
+    def brief(self) -> Section:
+        """The table, with all notes below it."""
+        return self.sections[0]._replace(blocks=self.blocks())
 
     def _conclusion(self) -> list[str]:
         """Which categories the four-fifths rule is about, in one sentence."""
@@ -324,17 +312,11 @@ class ImpactTable(ShownAndWritten):
         return [f"{lowest} that of {words.in_sentence(against)}. {rule}."]
 
 
-IMPACT_HEADS = (
-    "category",
-    "people",
-    "selected",
-    "rate",
-    "impact\nratio",
-    "interval",
-    "share",
-    "SD",
-    "p",
-)
+HEADS = ("category", "people", "selected", "rate", "impact\nratio", "interval", "share", "SD", "p")
+
+
+def _shown_p(p: float) -> str:
+    return "-" if np.isnan(p) else "<0.001" if p < LEAST_P else f"{p:.3f}"
 
 
 def _cells(row: dict[Any, Any]) -> tuple[str, ...]:
@@ -353,12 +335,12 @@ def _cells(row: dict[Any, Any]) -> tuple[str, ...]:
         "-" if pd.isna(row["ratio_low"]) else ends,
         shown("share", ".1%"),
         shown("standard_deviations", "+.1f"),
-        "<0.001" if row["fisher_p"] < LEAST_P else shown("fisher_p", ".3f"),
+        _shown_p(row["fisher_p"]),
     )
 
 
 def _view_rows(
-    audit: Audit, name: str, view: CountTable, label: int, n_views: int
+    audit: Audit, name: str, view: CountTable, label: int, n_tables: int
 ) -> list[dict[str, Any]]:
     """The categories of one way of grouping, and how many are in none."""
     rates = view.rates["selection_rate"].row(label)
@@ -366,21 +348,12 @@ def _view_rows(
     reference = audit.reference_group(view, name)
     ratios = impact_ratios(rates.value, judged, reference)
     low, high = rates.exact_interval(audit.alpha)
-    best = int(np.argmax(np.where(judged, np.nan_to_num(rates.value), -1.0)))
-    best = best if reference < 0 else reference
-    others = np.flatnonzero(judged) if reference < 0 else np.array([reference])
-    n_judged = int(judged.sum())
-    n_tests = n_views * (n_judged * (n_judged - 1) // 2 if reference < 0 else n_judged - 1)
+    against = _against_best(rates, np.flatnonzero(judged), reference, n_tables, audit.alpha)
     shared = {"attribute": name, "label": audit.label_value(label)}
-    nothing = dict.fromkeys(COLUMNS[4:], float("nan")) | {
-        "below_four_fifths": None,
-        "selected": None,
-    }
-    rows = []
+    rows: list[dict[str, Any]] = []
     for g, category in enumerate(words.short_names(view.groups)):
-        row: dict[str, Any] = {
+        row = {
             **shared,
-            **nothing,
             "category": category,
             "number": int(view.size[g]),
             "share": view.size[g] / max(view.size.sum(), 1),
@@ -393,12 +366,11 @@ def _view_rows(
         if not np.isnan(ratios[g]):
             row["impact_ratio"] = float(ratios[g])
             row["below_four_fifths"] = bool(ratios[g] < FOUR_FIFTHS_RATIO)
-            if g != best:
-                row |= _against_best(rates, g, others[others != g], best, n_tests, audit.alpha)
-        rows.append({column: row[column] for column in COLUMNS})
+            row |= against.get(g, {})
+        rows.append(row)
     unknown = audit.table.n_rows - view.n_rows
     if unknown:
-        row = {**shared, **nothing, "category": UNKNOWN_CATEGORY, "number": unknown}
+        row = {**shared, "category": UNKNOWN_CATEGORY, "number": unknown}
         rows.append({**row, "set_aside": "the category is not known"})
     return rows
 
@@ -410,34 +382,44 @@ def _reason(view: CountTable, min_group: float) -> str:
 
 
 def _against_best(
-    rates: Proportion, g: int, others: Ints, best: int, n_tests: int, alpha: float
-) -> dict[str, Any]:
-    """The interval of a category's impact ratio, and both tests.
+    rates: Proportion, judged: Ints, reference: int, n_tables: int, alpha: float
+) -> dict[int, dict[str, float]]:
+    """By category, the interval of its impact ratio, and both tests.
 
-    Which category is selected most often is itself observed. The ratio to the truly most selected
-    one is the least of the ratios to all others, so its lower limit is the least of their lower
-    limits; their upper limits share the error, as does Fisher's test, among all pairs of
-    categories and all ways of grouping.
+    Which category is selected most often is itself observed. The ratio to the one that is so in
+    truth is the least of the ratios to all others, so its limits are the least of theirs
+    (multiple comparisons with the best: Hsu, Annals of Statistics 12, 1984). Any upper limit can
+    be too low, so these share the error among all pairs, as does Fisher's test.
     """
+    if len(judged) < 2:
+        return {}
+    n_others, x = len(judged) - 1, rates.value
+    best, most = int(judged[np.argmax(x[judged])]) if reference < 0 else reference, np.inf
+    n_tests = n_tables * n_others
+    if reference < 0:
+        n_tests, most = n_tests * len(judged) // 2, 1.0
+    (wide_low, wide_high), (low, high) = (limited(rates, alpha / 2 / n) for n in (1, n_tests))
+    figures: dict[int, dict[str, float]] = {}
+    for g in judged[judged != reference].tolist():
+        q = judged[judged != g] if reference < 0 else np.array([reference])
+        least = ratio_low(x[g], wide_low[g], x[q], wide_high[q]).min()
+        largest = ratio_high(x[g], high[g], x[q], low[q]).min()
+        figures[g] = {"ratio_low": min(least, most), "ratio_high": min(largest, most)}
+        if g != best:
+            figures[g] |= _two_tests(rates, g, best, n_tests)
+    return figures
+
+
+def _two_tests(rates: Proportion, g: int, best: int, n_tests: int) -> dict[str, float]:
+    """Standard deviations between two rates, and Fisher's test times the number of tests."""
     from scipy.stats import fisher_exact  # noqa: PLC0415 - slow to import
 
-    x = rates.value
-    wide, shared = (rates.ends_in_sums(alpha / 2 / n) for n in (1, n_tests))
-    wide, shared = (Interval(*(np.clip(end, 0.0, 1.0) for end in ends)) for ends in (wide, shared))
-    low = ratio_low(x[g], wide.low[g], x[others], wide.high[others])
-    high = ratio_high(x[g], shared.high[g], x[others], shared.low[others])
     n, m, hits, most = rates.total[g], rates.total[best], rates.hits[g], rates.hits[best]
     pooled = (hits + most) / (n + m)
     deviation = np.sqrt(pooled * (1 - pooled) * (1 / n + 1 / m))
+    z = float((hits / n - most / m) / deviation) if deviation > 0 else 0.0
     table = np.array([[hits, n - hits], [most, m - most]]).astype(np.int64)
-    z = float((x[g] - x[best]) / deviation) if deviation > 0 else 0.0
     # Of more rows scipy's products of counts overflow, and the two tests agree to many digits.
-    most_ratio = 1.0 if len(others) > 1 or x[g] <= x[best] else np.inf
     is_small = float(table.sum()) ** 2 < 2.0**62
-    fisher_p = fisher_exact(table).pvalue if is_small else 2 * ndtr(-abs(z))
-    return {
-        "ratio_low": float(min(low.min(), most_ratio)),
-        "ratio_high": float(min(high.min(), most_ratio)),
-        "standard_deviations": z,
-        "fisher_p": float(min(fisher_p * n_tests, 1.0)),
-    }
+    p = fisher_exact(table).pvalue if is_small else 2 * ndtr(-abs(z))
+    return {"standard_deviations": z, "fisher_p": float(min(p * n_tests, 1.0))}

@@ -2,14 +2,13 @@
 
 Sums, differences and ratios of independent rates get their intervals by MOVER, the method of
 variance estimates recovery (Zou and Donner, Statistics in Medicine 27, 2008; for ratios Donner and
-Zou, Statistical Methods in Medical Research 21, 2012): what the exact interval of each rate reaches
-to either side stands for its standard error on that side, so that ends add up as squares,
+Zou, Statistical Methods in Medical Research 21, 2012): how far the exact interval of each rate
+reaches to one side stands for its standard error on that side,
 
     low(sum c_k x_k) = sum c_k x_k - sqrt(sum (c_k (x_k - l_k))^2 + sum (c_k (u_k - x_k))^2),
 
 the first sum over positive c_k, the second over negative ones; the upper end is the mirror image.
-
-Everything here takes arrays of any shape: one call serves all groups.
+Arrays have any shape: one call serves all groups.
 """
 
 from __future__ import annotations
@@ -79,6 +78,10 @@ class Proportion(NamedTuple):
         """One row of them; all for -1."""
         return self if index < 0 else self.pick(lambda counts: counts[index])
 
+    def flat(self) -> Proportion:
+        """All of them in one row."""
+        return self.pick(np.ravel)
+
     def exact_interval(self, alpha: float) -> Interval:
         """The interval of each share by itself, wrong at most `alpha` of the time."""
         low, high = self._drifted(clopper_pearson(self.value, self.trials, alpha))
@@ -93,19 +96,15 @@ class Proportion(NamedTuple):
     def ends_in_sums(self, error: float) -> Interval:
         """Limits for MOVER: such that sums of rates miss the truth at most `error` of the time.
 
-        Exact limits, which near 0 and 1 reach much farther to one side. Sums of several such rates
-        are less skew, and would miss the truth too often on the short side: there the limits reach
-        at least as far as ``z sqrt(x (1 - x) / n)``, and may lie outside [0, 1].
+        Exact limits near 0 and 1 reach much farther to one side. Sums of several rates are less
+        skew, and would miss the truth too often on the short side: there the limits reach at least
+        as far as ``z sqrt(x (1 - x) / n)``, and may lie outside [0, 1].
         """
         x = np.where(self.total > 0, np.nan_to_num(self.value), 0.5)
         low, high = clopper_pearson(self.value, self.trials, 2 * error)
         n = np.where(self.total > 0, self.trials, 1.0)
         reach = -ndtri(error) * np.sqrt(x * (1 - x) / n)
         return self._drifted(Interval(np.minimum(low, x - reach), np.maximum(high, x + reach)))
-
-    def flat(self) -> Proportion:
-        """All of them in one row."""
-        return self.pick(np.ravel)
 
     @property
     def value(self) -> Floats:
@@ -133,13 +132,8 @@ def clopper_pearson(value: Floats, trials: Floats, alpha: float) -> Interval:
     """Exact intervals of binomial proportions: each misses the truth at most `alpha` of the time.
 
     The lower end is the ``alpha / 2`` quantile of Beta(k, n - k + 1), the upper end the
-    ``1 - alpha / 2`` quantile of Beta(k + 1, n - k), with k of n. Without trials nothing is known:
-    the interval is [0, 1].
-
-    Args:
-        value: observed proportions, NaN where there are no trials.
-        trials: rows they rest on; fractions (effective sizes) make the interval approximate.
-        alpha: the error allowed to each interval, shared equally by its two sides.
+    ``1 - alpha / 2`` quantile of Beta(k + 1, n - k), with k of n. Effective numbers of trials make
+    it approximate. Without trials the interval is [0, 1].
     """
     known = trials > 0
     n = np.where(known, trials, 1.0)
@@ -153,10 +147,8 @@ def clopper_pearson(value: Floats, trials: Floats, alpha: float) -> Interval:
 def paired_difference(up: Floats, down: Floats, trials: Floats, alpha: float) -> Interval:
     """Intervals of ``up - down``: how a rate changes when the same rows are decided anew.
 
-    Both shares get exact intervals, [l, u] and [m, v]; MOVER (Zou and Donner, 2008) joins them:
-    ``low = d - sqrt((up - l)^2 + (v - down)^2 - 2 r (up - l) (v - down))`` with ``d = up - down``
-    and the correlation of two counts of one multinomial, ``r = -sqrt(up down / ((1 - up)
-    (1 - down)))``; the upper end is the mirror image.
+    MOVER joins the exact intervals of both shares, with the correlation of two counts of one
+    multinomial, ``-sqrt(up down / ((1 - up) (1 - down)))``.
 
     Args:
         up: share of the rows that got what they had not.
@@ -170,9 +162,8 @@ def paired_difference(up: Floats, down: Floats, trials: Floats, alpha: float) ->
     rest = (1.0 - p) * (1.0 - q)
     r = -np.sqrt(np.clip(p * q / np.where(rest > 0, rest, 1.0), 0.0, 1.0))
 
-    def reach(first: Floats, second: Floats) -> Floats:
-        width: Floats = np.sqrt(first**2 + second**2 - 2.0 * r * first * second)
-        return width
+    def reach(a: Any, b: Any) -> Any:
+        return np.sqrt(a**2 + b**2 - 2.0 * r * a * b)
 
     low = np.clip(p - q - reach(p - least_p, most_q - q), -1.0, 1.0)
     high = np.clip(p - q + reach(most_p - p, q - least_q), -1.0, 1.0)
@@ -185,14 +176,12 @@ def narrowed(
     """Intervals of figures that a verdict looks at: wrong as rarely as `base`, sharper at a bound.
 
     An interval with equal tails spends half of its error on each side. Close to a bound only one
-    side matters: a limit towards the bound that is wrong nearly as often as the whole interval may
-    be decides whether a figure is fair (`near`) or beyond (`reject`). In return an interval that
-    was decided in this way ends at the bound unless the limit that is hardly ever wrong (`far`)
-    lies on the same side. So for every truth the errors of both sides sum to at most that of
-    `base`: close to the bound `near` (or `reject`) and `far`; away from it both tails of `base`,
-    because there `near` is wrong less often than a tail. (The confidence interval of an
-    equivalence test: Hsu, Hwang, Liu and Ruberg, Biometrika 81, 1994, combined with equal tails
-    away from the bound.)
+    side matters: a limit that is wrong nearly as often as the whole interval may be decides
+    whether a figure is fair (`near`) or beyond (`reject`). In return, such an interval ends at the
+    bound unless the limit that is hardly ever wrong (`far`) lies on the same side. So for every
+    truth the errors of both sides sum to at most that of `base` (the confidence interval of an
+    equivalence test: Hsu, Hwang, Liu and Ruberg, Biometrika 81, 1994, with equal tails away from
+    the bound).
 
     Args:
         base: limits with equal tails.
@@ -225,18 +214,14 @@ def largest_difference(rates: Sequence[Proportion], error: float) -> Interval:
     The largest difference is that of some pair, so it exceeds the largest of all upper limits only
     if that pair's own fails: no correction. A lower limit may fail for any pair, so each gets
     ``error / number of pairs``.
-
-    Args:
-        rates: (G,) each, of at least two groups with rows.
-        error: how often each of the two limits may be wrong.
     """
     low, high = [], []
     for rate in rates:
         seen, together = _seen(rate), np.hypot if rate.below is None else np.add
-        x, (least, most) = seen.value, _limited(seen, error / n_pairs(rates))
+        x, (least, most) = seen.value, limited(seen, error / n_pairs(rates))
         r, q = _pairs((x, -(x - least)), (-x, -(most - x)))
         low.append((x[r] - x[q] - together(x[r] - least[r], most[q] - x[q])).max())
-        least, most = _limited(seen, error)
+        least, most = limited(seen, error)
         r, q = _pairs((x, most - x), (-x, x - least))
         high.append((x[r] - x[q] + together(most[r] - x[r], x[q] - least[q])).max())
     return Interval(np.asarray(max(*low, 0.0)), np.asarray(max(high)))
@@ -249,11 +234,6 @@ def impact_ratios(
 
     NaN for groups without rows, for those not compared, and everywhere if the divisor is 0 or only
     one group is compared.
-
-    Args:
-        rate: (G,) rates, NaN for groups without rows.
-        compared: (G,) the groups to compare; all by default.
-        reference: the index of the reference group; -1 for the group with the largest rate.
     """
     used = ~np.isnan(rate) if compared is None else ~np.isnan(rate) & compared
     divisor = rate[used].max(initial=0.0) if reference < 0 else np.nan_to_num(rate[reference])
@@ -266,24 +246,20 @@ def smallest_ratio(rates: Sequence[Proportion], error: float, reference: int = -
     """Limits of the smallest ``rate_r / rate_q`` over all pairs of groups, by one or several rates.
 
     The limits of a ratio are those numbers t for which the limit of ``rate_r - t rate_q`` is 0.
-    Corrections as in `largest_difference`, with the sides exchanged.
-
-    Args:
-        rates: (G,) each, of at least two groups with rows.
-        error: how often each of the two limits may be wrong.
-        reference: the only group q, by index; -1 for any.
+    Corrections as in `largest_difference`, with the sides exchanged. With a reference group, q is
+    that one alone.
     """
     low, high, most = [], [], 1.0 if reference < 0 else np.inf
     for rate in rates:
         if reference >= 0:
             r = np.flatnonzero((rate.total > 0) & (np.arange(len(rate.total)) != reference))
-            wide, shared = (_limited(rate, error / n) for n in (1, max(len(r), 1)))
+            wide, shared = (limited(rate, error / n) for n in (1, max(len(r), 1)))
             x, q, near, far = rate.value, np.full(len(r), reference), r, r
             q_far = q
         else:
             seen = _seen(rate)
-            x, wide = seen.value, _limited(seen, error)
-            shared = _limited(seen, error / n_pairs(rates))
+            x, wide = seen.value, limited(seen, error)
+            shared = limited(seen, error / n_pairs(rates))
             near, q = _pairs((-x, x - wide.low), (x, wide.high - x))
             far, q_far = _pairs((-x, -(shared.high - x)), (x, -(x - shared.low)))
         if rate.below is not None:  # whatever their correlation
@@ -324,7 +300,7 @@ def _quotient(top: Floats, bottom: Floats) -> Floats:
     return np.divide(top, bottom, out=np.full_like(top, np.inf), where=bottom > 0)
 
 
-def _limited(rate: Proportion, error: float) -> Interval:
+def limited(rate: Proportion, error: float) -> Interval:
     """The limits of rates within 0 and 1."""
     low, high = rate.ends_in_sums(error)
     return Interval(np.maximum(low, 0.0), np.minimum(high, 1.0))

@@ -71,12 +71,9 @@ class SoftCells(NamedTuple):
         return np.moveaxis(np.diagonal(self.products), -1, 0)[:-1].copy()
 
     def drift(self, hits: Floats, total: Floats, masks: list[Floats]) -> tuple[Floats, Floats]:
-        """(R, G) how far each rate may lie below and above if shares differ by `difference`.
+        """(R, G) how far each rate, hits / total, may lie below and above by `difference`.
 
-        Args:
-            hits: (R, G) rows that have a property.
-            total: (R, G) rows that could have it.
-            masks: (R, L * L) the labels that have it, and that could have it.
+        The masks, (R, L * L), are the labels that have the property, and that could have it.
         """
         unknown = self.unknown.reshape(len(self.unknown), -1).T
         more, all_more = (self.difference * mask @ unknown for mask in masks)
@@ -91,14 +88,7 @@ class SoftCells(NamedTuple):
         return np.maximum(value - low, 0.0), np.maximum(high - value, 0.0)
 
     def correlation(self, hits: NDArray[np.bool_], group: Ints, row: Ints, rate: Floats) -> Floats:
-        """(K, K) of rates.
-
-        Args:
-            hits: (R, L, L) the labels that count in each kind of rate.
-            group: (K,) whose rate each one is; G for everyone.
-            row: (K,) which kind it is.
-            rate: (K,) the rates.
-        """
+        """(K, K) of rates, each of a group (G for everyone) and a row of hits, (R, L, L)."""
         could = np.broadcast_to(hits.any(axis=-1, keepdims=True), hits.shape)
         off = hits[row] - rate[:, None, None] * could[row]
         products = self.products[group[:, None], group]
@@ -117,14 +107,7 @@ def with_everyone(products: Floats) -> Floats:
 def member_weights(
     partly: PartlyKnown, membership: Membership, stratum: Ints, weight: Floats
 ) -> tuple[Floats, Floats]:
-    """(N, V) what each row counts in each group; and the same for variances.
-
-    Args:
-        partly: known values and probabilities.
-        membership: how likely values were to be known.
-        stratum: (N,) of each row.
-        weight: (N,) sample weights.
-    """
+    """(N, V) what each row counts in each group; and the same for variances."""
     code, m = partly.code, partly.probability
     known = code != UNKNOWN
     n_known = np.bincount(stratum[known], minlength=stratum.max() + 1)
@@ -171,13 +154,8 @@ def soft_counts(
 ) -> tuple[CountTable, GroupedRows]:
     """The table with every row in all groups it may be in, and those rows, once per group.
 
-    Args:
-        table: the rows counted, in which those of unknown value are groups of their own.
-        rows: the rows.
-        predicted: their predicted labels.
-        partly: the attribute, and the probabilities of its values.
-        membership: what else is said of them.
-        also: predictions of another model to compare with.
+    In the table given, rows of unknown value are groups of their own. Strata are also by the
+    predictions of another model to compare with (`also`).
     """
     groups, n_labels = rows.groups, table.n_labels
     place, n_values = groups.attributes.index(partly.attribute), len(partly.values)

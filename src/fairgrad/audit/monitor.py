@@ -1,19 +1,16 @@
 """Audits of a running system: a verdict that may be looked at after every batch of decisions.
 
-An ordinary audit keeps its error for one look. Looking every day and acting on the first bad day
-multiplies it: of systems exactly at the tolerance, more than a third are called unfair on some day
-of a year. A monitor uses *confidence sequences*, whose limits hold at all looks together.
-
-The limits are those of an audit of all rows so far, at a confidence that depends on the number of
-rows. If each limit may be wrong with probability a over the whole life of the system, then after n
-rows it lies m(n) standard errors from the estimate,
+An ordinary audit keeps its error for one look: of systems exactly at the tolerance, more than a
+third are called unfair on some day of a year. A monitor uses *confidence sequences*, whose limits
+hold at all looks together: those of an audit of all rows so far, at a confidence that depends on
+the number of rows. If each limit may be wrong with probability a over the whole life of the system,
+then after n rows it lies m(n) standard errors from the estimate,
 
     m(n)^2 = 2 (1 + rho / n) log(1 + sqrt(1 + n / rho) / (2 a)),
 
 the one-sided normal mixture of Robbins (Howard, Ramdas, McAuliffe and Sekhon, Annals of Statistics
 49, 2021, equation 14). Each limit of the audit gets the error ``P(Z > m(n))``. The number rho sets
-where the limits are tightest compared with those of a single audit: `TIGHTEST` times the rows of
-the first batch.
+where the limits are tightest: at `TIGHTEST` times the rows of the first batch.
 
 The verdict is about the average level since the start. Changes have a rule of their own: the rows
 before and after a day are compared by an ordinary two-sample interval, whose error is spread over
@@ -102,11 +99,7 @@ class Batch:
         return numbers
 
     def chance(self, *, is_counted: bool) -> float:
-        """How likely another batch of as many rows is to be equal, as decisions are distributed.
-
-        Args:
-            is_counted: whether equal counts are meant, or equal rows in the same order.
-        """
+        """How likely another batch is to have equal rows in the same order, or equal counts."""
         counts = np.array([n for n in self.decisions().values() if n], dtype=float)
         log = float(counts @ np.log(counts / counts.sum()))
         orders = gammaln(counts.sum() + 1) - gammaln(counts + 1).sum() if is_counted else 0.0
@@ -196,29 +189,27 @@ class Monitor(ShownAndWritten):
         keys = [*columns, TRUE, PREDICTED]
         sums = frame.groupby(keys, dropna=False, observed=True)[COUNT].sum().reset_index()
         lines = sums.astype(object).where(sums.notna(), None).to_numpy().tolist()
-        counts = [_plain_line(line) for line in lines]
+        counts = [[v.item() if isinstance(v, np.generic) else v for v in line] for line in lines]
         seen = frame.drop(columns=TRUE).to_csv(index=False)
         digest = hashlib.sha256(seen.encode(errors="replace")).hexdigest()
         new = Batch(str(batch), y_true is not None, counts, digest)
-        place = self._place(new, is_unlikely=new.chance(is_counted=count is not None) < ALIKE)
+        late = self._waiting_place(
+            new, is_unlikely=new.chance(is_counted=count is not None) < ALIKE
+        )
         before = self.attributes, self.batches
         self.attributes, self.batches = list(columns), list(self.batches)
-        if place < len(self.batches):
-            self.batches[place] = replace(self.batches[place], counts=counts, has_labels=True)
-        else:
+        if late is None:
             self.batches.append(new)
+        else:
+            self.batches[late] = replace(self.batches[late], counts=counts, has_labels=True)
         try:
             self._look()
         except ValueError:
             self.attributes, self.batches = before
             raise
 
-    def _place(self, new: Batch, *, is_unlikely: bool) -> int:
-        """Where a batch belongs: at the end, or instead of the one whose labels it brings.
-
-        Args:
-            new: the batch.
-            is_unlikely: whether another batch is hardly ever equal by chance.
+    def _waiting_place(self, new: Batch, *, is_unlikely: bool) -> int | None:
+        """The place of the batch whose labels this one brings; None if it is another one.
 
         Raises:
             ValueError: if it was counted before.
@@ -237,7 +228,7 @@ class Monitor(ShownAndWritten):
                 raise ValueError(
                     f"batch: the rows of {new.name!r} are those of {old.name!r}, counted before."
                 )
-        return len(self.batches)
+        return None
 
     @property
     def needs_labels(self) -> bool:
@@ -365,16 +356,11 @@ class Monitor(ShownAndWritten):
         if not self.batches or not self.batches[-1].levels:
             return ("There are no two groups of people to compare yet.", *waits)
         of_means = [line for line in self.batches[-1].levels if line[0] != "four_fifths_rule"]
-        names = {
-            (finding.measure, name): (is_valued, readable)
-            for finding in self.current_audit().findings
-            for name, is_valued, readable in zip(
-                finding.comparison.names,
-                finding.comparison.valued,
-                words.level_names(finding),
-                strict=True,
-            )
-        }
+        names: dict[Any, tuple[bool, str]] = {}
+        for one in self.current_audit().findings:
+            told = zip(one.comparison.valued, words.level_names(one), strict=True)
+            keys = ((one.measure, name) for name in one.comparison.names)
+            names |= dict(zip(keys, told, strict=True))
         # Of two labels one says what the other does: the desirable one is told.
         measure, _, name, level, low, high = max(
             of_means or self.batches[-1].levels,
@@ -399,22 +385,19 @@ class Monitor(ShownAndWritten):
     def sections(self) -> tuple[Section, ...]:
         """The verdict, its history and the changes that were detected."""
         title = f"{words.SIGNS[self.verdict]} {words.capitalized(self.verdict)}"
+        before = [None, *(one.verdict for one in self.batches)]
         reached = [
             (one.name, f"{rows:,}", words.short(one.verdict))
-            for before, one, rows in zip(
-                [None, *self.batches], self.batches, self._row_sums(), strict=False
-            )
-            if before is None or before.verdict != one.verdict
+            for last, one, rows in zip(before, self.batches, self._row_sums(), strict=False)
+            if last != one.verdict
         ]
         blocks = [
             Block("Levels over time", chart="monitor"),
-            Block("When the verdict changed", ("batch", "rows", "verdict"), reached, is_brief=True),
+            Block("When the verdict changed", ("batch", "rows", "verdict"), reached),
         ]
         changes = [sentence for one in self.batches for sentence in one.changes]
         if changes:
-            blocks.append(
-                Block("Changes detected", sentences=changes, is_brief=True, is_warning=True)
-            )
+            blocks.append(Block("Changes detected", sentences=changes, is_warning=True))
         return (Section("summary", title, self.conclusion, tuple(blocks)),)
 
     def _row_sums(self) -> list[int]:
@@ -510,24 +493,12 @@ def _limits(audit: Audit, error: float) -> pd.DataFrame:
 
     Unlike the intervals of an audit they do not depend on the tolerance.
     """
-    lines = [
-        line
-        for one in audit.findings
-        for line in zip(
-            [one.measure] * len(one.levels),
-            [one.attribute] * len(one.levels),
-            one.comparison.names,
-            one.levels,
-            *level_limits(one.comparison, error),
-            strict=True,
-        )
-    ]
-    return pd.DataFrame(lines, columns=LEVELS).dropna()
-
-
-def _plain_line(line: list[Any]) -> list[Any]:
-    """Values as JSON has them."""
-    return [value.item() if isinstance(value, np.generic) else value for value in line]
+    parts = []
+    for one in audit.findings:
+        columns = (one.measure, one.attribute, list(one.comparison.names), one.levels)
+        values = (*columns, *level_limits(one.comparison, error))
+        parts.append(pd.DataFrame(dict(zip(LEVELS, values, strict=True))))
+    return pd.concat(parts, ignore_index=True).dropna()
 
 
 def lifelong_error(error: float, n_rows: float, tightest: float) -> float:

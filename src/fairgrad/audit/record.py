@@ -1,8 +1,8 @@
-"""An audit as data frames, plain values and a record for a file: what was asked, of which data.
+"""An audit as data frames, plain values and a record for a file.
 
 The record is what `Audit.to_dict` gives, with its provenance. `audit.schema.json` beside this file
-says what it holds, in JSON Schema; fields may be added to it, and none of those it asks for goes
-or changes its meaning without a new `schema_version`.
+says what it holds, in JSON Schema. Fields may be added; none that it requires is removed or changes
+its meaning without a new `schema_version`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ import os
 import platform
 import sys
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
+from itertools import product
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +29,6 @@ from fairgrad.audit import scores, sections, words
 from fairgrad.audit.changes import change_interval
 from fairgrad.audit.counts import OVERALL
 from fairgrad.audit.subgroups import COLUMNS as SUBGROUP_COLUMNS
-from fairgrad.groups import MIN_GROUP
 from fairgrad.text import escape
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from fairgrad.audit.verdicts import Finding
     from fairgrad.groups import Floats
 
-SCHEMA, SCHEMA_VERSION = "fairgrad.audit", 2
+SCHEMA, SCHEMA_VERSION = "fairgrad.audit", 3
 PACKAGES = ("fairgrad", "numpy", "pandas", "scikit-learn", "torch", "lightgbm")
 GROUPS_ONLY = (
     "Group fairness compares averages of groups. It promises nothing to a single person, and "
@@ -102,7 +103,6 @@ def to_dict(audit: Audit) -> dict[str, Any]:
             "figures": words.FIGURES,
             "figures_note": words.FIGURES_NOTE,
             "intervals": words.intervals(audit),
-            "method": words.METHOD | {"approximate": audit.is_weighted},
         },
     }
     values["compared"] = sections.compared_values(audit)
@@ -185,7 +185,7 @@ def bias_and_risks(values: Mapping[str, Any]) -> str:
         >>> print(bias_and_risks(Audit(y, y, s).record())[:32])
         ## Bias, risks and limitations
     """
-    told = [f"**{values['conclusion']}**"]
+    told = []
     for is_asked, where in ((True, ""), (False, ", by measures that were not asked for")):
         asked = {
             (one["measure"], one["attribute"])
@@ -212,9 +212,7 @@ def bias_and_risks(values: Mapping[str, Any]) -> str:
         data = f"; data: {words.conjoined(files)}" if files else ""  # a data set of the package
         told.append(f"Audited on {source['date']}, {values['rows']:,} rows{data}.")
     told += [GROUPS_ONLY, LIKE_THESE]
-    lines = [
-        escape(one) if not one.startswith("**") else f"**{escape(one[2:-2])}**" for one in told
-    ]
+    lines = [f"**{escape(values['conclusion'])}**", *map(escape, told)]
     return "## Bias, risks and limitations\n\n" + "\n".join(f"- {line}" for line in lines)
 
 
@@ -227,7 +225,7 @@ def verdicts_frame(audit: Audit) -> pd.DataFrame:
 
 
 def groups_frame(audit: Audit) -> pd.DataFrame:
-    """Who the groups are: rows, share, whether there are very few, whether they are judged."""
+    """Who the groups are: rows, share, and whether they are judged."""
     frames = []
     for name, view in audit.views.items():
         mass = view.mass.sum(axis=(1, 2))
@@ -236,7 +234,6 @@ def groups_frame(audit: Audit) -> pd.DataFrame:
             "group": view.groups.names,
             "rows": view.size.astype(np.int64),
             "share": mass / mass.sum(),
-            "tiny": view.size < MIN_GROUP,
             "judged": audit.judged(name),
         }
         frames.append(pd.DataFrame(columns))
@@ -323,54 +320,31 @@ def sides_frame(audit: Audit) -> pd.DataFrame:
 
 def confusion_frame(audit: Audit) -> pd.DataFrame:
     """Rows of every group by true and predicted label, and their share of the true label's rows."""
-    frames = [pd.DataFrame(columns=["attribute", "group", "true", "predicted", "rows", "share"])]
-    labels = np.asarray([*audit.labels, None], dtype=object)[:-1]
+    columns = ["attribute", "group", "true", "predicted", "rows", "share"]
+    lines: list[tuple[Any, ...]] = []
     for name, view in audit.views.items() if audit.has_labels else ():
-        parts = [(view, view.groups.names), (view.together(), (OVERALL,))]
-        for table, names in parts:
-            n_groups, n_labels = len(names), table.n_labels
+        for table, names in ((view, view.groups.names), (view.together(), (OVERALL,))):
             truth = table.mass.sum(axis=2, keepdims=True)
             share = table.mass / np.where(truth > 0, truth, np.nan)
-            columns = {
-                "attribute": name,
-                "group": np.repeat(np.asarray(names, dtype=object), n_labels**2),
-                "true": np.tile(np.repeat(labels, n_labels), n_groups),
-                "predicted": np.tile(labels, n_groups * n_labels),
-                "rows": table.rows.ravel().astype(np.int64),
-                "share": share.ravel(),
-            }
-            frames.append(pd.DataFrame(columns))
-    return pd.concat(frames[1:], ignore_index=True) if len(frames) > 1 else frames[0]
+            keys = product([name], names, audit.labels, audit.labels)
+            figures = zip(table.rows.ravel().astype(np.int64), share.ravel(), strict=True)
+            lines += [(*key, *both) for key, both in zip(keys, figures, strict=True)]
+    return pd.DataFrame(lines, columns=columns)
 
 
-def _score_frame(kind: str) -> Callable[[Audit], pd.DataFrame]:
-    def frame(audit: Audit) -> pd.DataFrame:
-        parts = [figures.frames[kind] for figures in audit.scores]
-        if not any(len(one) for one in parts):
-            return pd.DataFrame(columns=scores.TABLES[kind])
-        joined = pd.concat([one for one in parts if len(one)], ignore_index=True)
-        named = pd.Series([audit.label_value(index) for index in joined["label"]], dtype=object)
-        return joined.assign(label=named)
-
-    return frame
+def _score_frame(audit: Audit, kind: str) -> pd.DataFrame:
+    """A table of the scores of all labels; no rows without scores."""
+    frames = [figures.frames[kind] for figures in audit.scores if len(figures.frames[kind])]
+    if not frames:
+        return pd.DataFrame(columns=scores.TABLES[kind])
+    joined = pd.concat(frames, ignore_index=True)
+    named = pd.Series([audit.label_value(index) for index in joined["label"]], dtype=object)
+    return joined.assign(label=named)
 
 
-def thresholds_frame(audit: Audit) -> pd.DataFrame:
-    """Every measure asked for at other thresholds; no rows without scores."""
-    sweep = audit.thresholds
-    return pd.DataFrame(columns=scores.SWEEP_COLUMNS) if sweep is None else sweep.frame
-
-
-def holding_frame(audit: Audit) -> pd.DataFrame:
-    """Stretches of thresholds at which a measure asked for holds; no rows without scores."""
-    sweep = audit.thresholds
-    return pd.DataFrame(columns=scores.HOLDING) if sweep is None else sweep.holding
-
-
-def subgroups_frame(audit: Audit) -> pd.DataFrame:
-    """Subgroups to look at; no rows if none were searched for."""
-    search = audit.subgroups
-    return pd.DataFrame(columns=SUBGROUP_COLUMNS) if search is None else search.frame
+def _or_empty(columns: list[str], frame: pd.DataFrame | None) -> pd.DataFrame:
+    """The frame, or one without rows."""
+    return pd.DataFrame(columns=columns) if frame is None else frame
 
 
 FRAMES: dict[str, Callable[[Audit], pd.DataFrame]] = {
@@ -382,10 +356,9 @@ FRAMES: dict[str, Callable[[Audit], pd.DataFrame]] = {
     "confusion": confusion_frame,
     "changes": changes_frame,
     "sides": sides_frame,
-    **{kind: _score_frame(kind) for kind in scores.TABLES},
-    "thresholds": thresholds_frame,
-    "holding": holding_frame,
-    "subgroups": subgroups_frame,
+    **{kind: partial(_score_frame, kind=kind) for kind in scores.TABLES},
+    "thresholds": lambda a: _or_empty(scores.SWEEP_COLUMNS, getattr(a.thresholds, "frame", None)),
+    "subgroups": lambda a: _or_empty(SUBGROUP_COLUMNS, getattr(a.subgroups, "frame", None)),
 }
 
 

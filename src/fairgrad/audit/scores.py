@@ -4,23 +4,22 @@ A score belongs to one label. Of two labels it is the desirable one's; of more, 
 own and is compared with all others. Rows are sorted once; every figure of every group is then a
 sum over stretches of sorted rows, so that millions of them take seconds.
 
-`ThresholdSweep` says what other thresholds on the same scores would do. Rows are counted once, by
-group, label and the thresholds their score lies between; the count table of every threshold is a
-sum of these, and each is judged as the audit itself is.
+`ThresholdSweep` says what other thresholds on the same scores would do; each is judged as the audit
+itself is.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from scipy.special import expit, logit, ndtri
 
 from fairgrad.audit.counts import OVERALL, CountTable
-from fairgrad.audit.intervals import Interval, Proportion, clopper_pearson
+from fairgrad.audit.intervals import Interval, Proportion
 from fairgrad.audit.verdicts import FAIR
 from fairgrad.columns import as_array
 
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from fairgrad.audit.verdicts import Finding
     from fairgrad.groups import Floats, GroupedRows, Ints
 
-CALIBRATION_BINS, HISTOGRAM_BINS, ROC_POINTS = 10, 20, 60
+CALIBRATION_BINS, ROC_POINTS = 10, 60
 METHOD = (
     "The AUC is the chance that a row of the label has a higher score than a row of another one; "
     "intervals are the wider ones of DeLong's on the logit scale and Newcombe's."
@@ -41,17 +40,12 @@ METHOD = (
 CALIBRATION = (
     "The calibration gap is how often the label is true minus the mean score: above 0 the scores "
     "are too low for the group, below 0 too high. Its interval is exact for the scores given "
-    "(Clopper-Pearson). The calibration error is the mean of |rate - mean score| over ten bins "
-    "with as many rows each; noise alone keeps it above 0, so look at its lower end."
+    "(Clopper-Pearson)."
 )
 
 
 def as_scores(y_score: Any) -> Floats:
-    """Scores as float64, of any shape.
-
-    Raises:
-        ValueError: if they are no numbers.
-    """
+    """Scores as float64, of any shape."""
     try:
         score: Floats = as_array(y_score).astype(np.float64)
     except (TypeError, ValueError) as error:
@@ -88,69 +82,74 @@ def switch(score: Floats, is_positive: NDArray[np.bool_]) -> tuple[float, float]
     return highest_no, float(score[is_positive].min(initial=np.inf))
 
 
-class RankedScores(NamedTuple):
-    """The distinct scores of some rows, ascending, and what has them.
+@dataclass(frozen=True, eq=False)
+class RankedScores:
+    """The scores of one label in one group.
 
     Attributes:
-        value: (U,) the scores.
-        positive: (U,) rows of the label (or the sum of their weights).
-        negative: (U,) rows of another label.
-        positive_squares: (U,) sums of squared weights; equal to `positive` without weights.
-        negative_squares: (U,) the same of the others.
+        score: (n,) ascending.
+        is_positive: (n,) whether the label is the true one.
+        weight: (n,) sample weights, or None.
 
     Example:
-        >>> ranked = RankedScores.of(np.array([0.1, 0.4, 0.4]), np.array([False, True, False]))
-        >>> ranked.value.tolist(), ranked.positive.tolist(), ranked.negative.tolist()
-        ([0.1, 0.4], [0.0, 1.0], [1.0, 1.0])
+        >>> ranked = RankedScores(np.array([0.1, 0.4, 0.4]), np.array([False, True, False]))
+        >>> ranked.distinct.tolist(), [counts.tolist() for counts in ranked.counts]
+        ([0.1, 0.4], [[0.0, 1.0], [1.0, 1.0]])
     """
 
-    value: Floats
-    positive: Floats
-    negative: Floats
-    positive_squares: Floats
-    negative_squares: Floats
+    score: Floats
+    is_positive: NDArray[np.bool_]
+    weight: Floats | None = None
 
-    @classmethod
-    def of(
-        cls, score: Floats, is_positive: NDArray[np.bool_], weight: Floats | None = None
-    ) -> RankedScores:
-        """Those of rows in ascending order of their scores."""
-        starts = np.flatnonzero(np.append(True, score[1:] != score[:-1]))
-        one = is_positive.astype(np.float64)
+    def _sums(self, starts: Ints, power: int = 1) -> tuple[Floats, Floats]:
+        """Sums of powers of the weights of rows of the label, and of others, from each start on."""
+        mass = self._mass**power
+        return (
+            np.add.reduceat(mass * self.is_positive, starts),
+            np.add.reduceat(mass * ~self.is_positive, starts),
+        )
 
-        def sums(of: Floats) -> Floats:
-            summed: Floats = np.add.reduceat(of, starts)
-            return summed
+    @cached_property
+    def _mass(self) -> Floats:
+        return np.ones(len(self.score)) if self.weight is None else self.weight
 
-        if weight is None:
-            positive, everyone = sums(one), np.diff(np.append(starts, len(score)))
-            negative = everyone - positive
-            return cls(score[starts], positive, negative, positive, negative)
-        parts = [sums(counts) for w in (weight, weight**2) for counts in (w * one, w * (1.0 - one))]
-        return cls(score[starts], *parts)
+    @cached_property
+    def _starts(self) -> Ints:
+        return np.flatnonzero(np.append(True, self.score[1:] != self.score[:-1]))
+
+    @property
+    def distinct(self) -> Floats:
+        """(U,) the distinct scores."""
+        return self.score[self._starts]
+
+    @cached_property
+    def counts(self) -> tuple[Floats, Floats]:
+        """(U,) rows of the label with each distinct score, and of others; their weights."""
+        return self._sums(self._starts)
+
+    def _sizes(self) -> list[float]:
+        """Kish's effective numbers of rows of the label, and of others."""
+        pairs = zip(self.counts, self._sums(np.zeros(1, dtype=np.int64), 2), strict=True)
+        return [float(mass.sum() ** 2 / squares[0]) for mass, squares in pairs]
 
     def auc(self) -> tuple[float, float]:
         """The area under the ROC curve and its variance (DeLong, DeLong and Clarke-Pearson, 1988).
 
         With m positives X and n negatives Y, ``A = mean of psi(X_i, Y_j)``, psi = 1 if X > Y, 1/2
         if both are equal; ``Var A = S_X / m + S_Y / n``, the variances of the placements
-        ``V(X_i) = mean_j psi(X_i, Y_j)`` and ``V(Y_j) = mean_i psi(X_i, Y_j)``. Placements depend
-        on the score alone: sums of counts below and above it. Both are NaN without rows of either
-        kind; the variance also with a single one.
+        ``V(X_i) = mean_j psi(X_i, Y_j)`` and ``V(Y_j) = mean_i psi(X_i, Y_j)``. Both are NaN
+        without rows of either kind; the variance also with a single one.
         """
-        m, n = self.positive.sum(), self.negative.sum()
+        (positive, negative), squares = self.counts, self._sums(self._starts, 2)
+        m, n = positive.sum(), negative.sum()
         if m <= 0 or n <= 0:
             return float("nan"), float("nan")
-        of_positive = (np.cumsum(self.negative) - self.negative / 2) / n
-        of_negative = (m - np.cumsum(self.positive) + self.positive / 2) / m
-        area = float((self.positive * of_positive).sum() / m)
-        variance = 0.0
-        for squares, mass, placed in (
-            (self.positive_squares, m, of_positive),
-            (self.negative_squares, n, of_negative),
-        ):
-            size = mass**2 / squares.sum()  # Kish's; the rows without weights
-            spread = float((squares * (placed - area) ** 2).sum() / mass**2)
+        of_positive = (np.cumsum(negative) - negative / 2) / n
+        of_negative = (m - np.cumsum(positive) + positive / 2) / m
+        area, variance = float((positive * of_positive).sum() / m), 0.0
+        parts = zip(squares, (m, n), (of_positive, of_negative), self._sizes(), strict=True)
+        for square, mass, placed, size in parts:
+            spread = float((square * (placed - area) ** 2).sum() / mass**2)
             variance += spread * size / (size - 1) if size > 1 else float("nan")
         return area, variance
 
@@ -166,13 +165,7 @@ class RankedScores(NamedTuple):
         if np.isnan(area):
             return Interval(np.asarray(0.0), np.asarray(1.0))
         z = float(-ndtri(alpha / 2))
-        m, n = (
-            float(mass.sum() ** 2 / squares.sum())
-            for mass, squares in (
-                (self.positive, self.positive_squares),
-                (self.negative, self.negative_squares),
-            )
-        )
+        m, n = self._sizes()
         low, high = _newcombe(area, m, n, z)
         if 0 < area < 1 and variance > 0:
             reach = z * np.sqrt(variance) / (area * (1 - area))
@@ -180,21 +173,63 @@ class RankedScores(NamedTuple):
             high = max(high, expit(logit(area) + reach))
         return Interval(np.asarray(low), np.asarray(high))
 
-    def roc(self, most: int = ROC_POINTS) -> tuple[Floats, Floats, Floats]:
+    def roc(self, most: int = ROC_POINTS) -> pd.DataFrame:
         """Thresholds, false and true positive rates: at most so many points, evenly on the curve.
 
         A threshold predicts the label for scores of at least itself; the first one is above all.
         """
-        m, n = max(self.positive.sum(), 1e-300), max(self.negative.sum(), 1e-300)
-        hit = np.append(0.0, np.cumsum(self.positive[::-1])) / m
-        alarm = np.append(0.0, np.cumsum(self.negative[::-1])) / n
-        threshold = np.append(np.inf, self.value[::-1])
-        if len(hit) > most:
-            way = (hit + alarm) / 2
+        hit, alarm = (
+            np.minimum(np.append(0.0, np.cumsum(counts[::-1])) / max(counts.sum(), 1e-300), 1.0)
+            for counts in self.counts
+        )
+        way = (hit + alarm) / 2
+        places = np.arange(len(way))
+        if len(way) > most:
             places = np.searchsorted(way, np.linspace(0.0, way[-1], most))
             places = np.unique(np.append(np.minimum(places, len(way) - 1), [0, len(way) - 1]))
-            threshold, alarm, hit = threshold[places], alarm[places], hit[places]
-        return threshold, np.minimum(alarm, 1.0), np.minimum(hit, 1.0)
+        columns = (np.append(np.inf, self.distinct[::-1]), alarm, hit)
+        names = TABLES["roc"][-3:]
+        return pd.DataFrame({n: c[places] for n, c in zip(names, columns, strict=True)})
+
+    def _rates(self, starts: Ints) -> Proportion:
+        """How often the label is true among the rows from each start on."""
+        (hits, misses), (squares, more) = (self._sums(starts, power) for power in (1, 2))
+        return Proportion(hits, hits + misses, squares + more, squares, squares)
+
+    def gap(self, alpha: float) -> tuple[float, float, float, float, float]:
+        """Base rate, mean score, and the calibration gap, rate less mean score, with its interval.
+
+        The scores are taken as given. True labels then are independent with chances of their own,
+        whose mean is at least as certain as that of equal ones (Hoeffding, 1956): the exact
+        interval of a proportion is valid.
+        """
+        base, mean = (
+            self._rates(np.zeros(1, dtype=np.int64)),
+            np.average(self.score, weights=self.weight),
+        )
+        rate, (low, high) = float(base.value[0]), base.exact_interval(alpha)
+        return rate, float(mean), rate - float(mean), float(low[0] - mean), float(high[0] - mean)
+
+    def calibration(self, edges: Floats, alpha: float) -> pd.DataFrame:
+        """One row per bin with rows: how often the label is true there, and the mean score."""
+        starts = np.append(0, np.searchsorted(self.score, edges[1:-1], side="left"))
+        ends = np.append(starts[1:], len(self.score))
+        kept = ends > starts
+        starts, ends = starts[kept], ends[kept]
+        rate = self._rates(starts)
+        low, high = rate.exact_interval(alpha)
+        total = np.where(rate.total > 0, rate.total, 1.0)
+        return pd.DataFrame(
+            {
+                "from": edges[:-1][kept] if len(edges) > 1 else edges,
+                "to": edges[1:][kept] if len(edges) > 1 else edges,
+                "rows": ends - starts,
+                "mean_score": np.add.reduceat(self._mass * self.score, starts) / total,
+                "rate": rate.value,
+                "low": low,
+                "high": high,
+            }
+        )
 
 
 def _newcombe(area: float, m: float, n: float, z: float) -> tuple[float, float]:
@@ -214,114 +249,6 @@ def _newcombe(area: float, m: float, n: float, z: float) -> tuple[float, float]:
 
 
 @dataclass(frozen=True, eq=False)
-class GroupScores:
-    """The scores of one label in one group.
-
-    Attributes:
-        score: (n,) ascending.
-        is_positive: (n,) whether the label is the true one.
-        weight: (n,) sample weights, or None.
-    """
-
-    score: Floats
-    is_positive: NDArray[np.bool_]
-    weight: Floats | None
-
-    @cached_property
-    def ranked(self) -> RankedScores:
-        """By distinct scores."""
-        return RankedScores.of(self.score, self.is_positive, self.weight)
-
-    @cached_property
-    def mass(self) -> Floats:
-        """(n,) the weights; 1 without."""
-        return np.ones(len(self.score)) if self.weight is None else self.weight
-
-    @property
-    def base(self) -> Proportion:
-        """How often the label is true."""
-        ranked = self.ranked
-        squares = ranked.positive_squares.sum()
-        return Proportion(
-            ranked.positive.sum(),
-            ranked.positive.sum() + ranked.negative.sum(),
-            squares + ranked.negative_squares.sum(),
-            squares,
-            squares,
-        )
-
-    @property
-    def mean(self) -> float:
-        """The mean score."""
-        return float(np.average(self.score, weights=self.weight))
-
-    def gap_interval(self, alpha: float) -> Interval:
-        """The interval of the calibration gap, rate less mean score.
-
-        The scores are taken as given. True labels then are independent with chances of their own,
-        whose mean is at least as certain as that of equal ones (Hoeffding, 1956): the exact
-        interval of a proportion is valid.
-        """
-        low, high = clopper_pearson(self.base.value, self.base.trials, alpha)
-        return Interval(low - self.mean, high - self.mean)
-
-    def quantiles(self) -> list[float]:
-        """The quartiles of the scores."""
-        cumulated = np.cumsum(self.mass)
-        places = np.searchsorted(cumulated, np.array([0.25, 0.5, 0.75]) * cumulated[-1])
-        return [float(self.score[min(place, len(self.score) - 1)]) for place in places]
-
-    def calibration(self, edges: Floats, alpha: float) -> pd.DataFrame:
-        """One row per bin with rows: how often the label is true there, and the mean score."""
-        starts = np.append(0, np.searchsorted(self.score, edges[1:-1], side="left"))
-        ends = np.append(starts[1:], len(self.score))
-        kept = ends > starts
-        starts, ends = starts[kept], ends[kept]
-
-        def sums(of: Floats) -> Floats:
-            summed: Floats = np.add.reduceat(of, starts)
-            return summed
-
-        total = sums(self.mass)
-        hits = sums(self.mass * self.is_positive)
-        squares = sums(self.mass**2 * self.is_positive)
-        rate = Proportion(hits, total, sums(self.mass**2), squares, squares)
-        low, high = clopper_pearson(rate.value, rate.trials, alpha)
-        return pd.DataFrame(
-            {
-                "from": edges[:-1][kept] if len(edges) > 1 else edges,
-                "to": edges[1:][kept] if len(edges) > 1 else edges,
-                "rows": ends - starts,
-                "mean_score": sums(self.mass * self.score) / np.where(total > 0, total, 1.0),
-                "rate": rate.value,
-                "low": low,
-                "high": high,
-                "share": total / total.sum(),
-                "trials": rate.trials,
-            }
-        )
-
-    def calibration_error(self, bins: pd.DataFrame, alpha: float) -> tuple[float, float, float]:
-        """The mean of |rate - mean score| over bins, and its ends when all bins hold at once."""
-        bins = bins[bins["share"] > 0]
-        score, share = bins["mean_score"].to_numpy(), bins["share"].to_numpy()
-        low, high = clopper_pearson(
-            bins["rate"].to_numpy(), bins["trials"].to_numpy(), alpha / len(bins)
-        )
-        value = share @ np.abs(bins["rate"].to_numpy() - score)
-        least = share @ np.maximum(np.maximum(low - score, score - high), 0.0)
-        most = share @ np.maximum(high - score, score - low)
-        return float(value), float(least), float(most)
-
-    def histogram(self, edges: Floats) -> pd.DataFrame:
-        """The share of the rows between two edges; the last bin holds its upper edge."""
-        cumulated = np.append(0.0, np.cumsum(self.mass))
-        places = np.append(np.searchsorted(self.score, edges[:-1], side="left"), len(self.score))
-        share = np.diff(cumulated[places]) / cumulated[-1]
-        return pd.DataFrame({"from": edges[:-1], "to": edges[1:], "share": share})
-
-
-@dataclass(frozen=True, eq=False)
 class ScoreFigures:
     """What the scores of one label say about every group.
 
@@ -330,7 +257,6 @@ class ScoreFigures:
         score: (N,) of the label.
         label: its index.
         views: the attributes of every way of grouping.
-        judged: by way of grouping, the names of the groups with enough rows to be judged.
         alpha: 1 - confidence.
     """
 
@@ -338,7 +264,6 @@ class ScoreFigures:
     score: Floats
     label: int
     views: dict[str, tuple[str, ...]]
-    judged: dict[str, frozenset[str]]
     alpha: float
 
     @cached_property
@@ -350,180 +275,77 @@ class ScoreFigures:
     def frames(self) -> dict[str, pd.DataFrame]:
         """The tables named in `TABLES`."""
         order = np.argsort(self.score, kind="stable")
-        ordered = self.score[order]
         places = np.linspace(0, len(order) - 1, CALIBRATION_BINS + 1).astype(np.int64)
-        bins = np.unique(ordered[places])
-        low, high = (0.0, 1.0) if self.is_probability else (ordered[0], ordered[-1])
-        steps = np.linspace(low, high, HISTOGRAM_BINS + 1 if low < high else 2)
+        bins = np.unique(self.score[order][places])
         parts: dict[str, list[pd.DataFrame]] = {name: [] for name in TABLES}
         for view, attributes in self.views.items():
-            names, stretches = self._stretches(order, attributes)
-            summaries, wide = [], []
-            for name, at in zip(names, stretches, strict=True):
+            for name, at in self._stretches(order, attributes):
                 weight = None if self.rows.weight is None else self.rows.weight[at]
-                group = GroupScores(self.score[at], self.rows.label[at] == self.label, weight)
-                key: dict[str, Any] = {"attribute": view, "group": name, "label": self.label}
-                figures, tables = self._of_group(group, bins, steps)
-                for kind, table in tables.items():
+                group = RankedScores(self.score[at], self.rows.label[at] == self.label, weight)
+                for kind, table in self._of_group(group, bins).items():
+                    key: dict[str, Any] = {"attribute": view, "group": name, "label": self.label}
                     parts[kind].append(table.assign(**key))
-                summaries.append({**key, **figures})
-                alpha = self.alpha / max(len(self.judged[view]), 1)
-                wide.append((group.ranked.auc_interval(alpha), group.gap_interval(alpha)))
-            parts["scores"].append(pd.DataFrame(summaries))
-            parts["score_gaps"].append(self._gaps(view, parts["scores"][-1], wide))
-        return {kind: _joined(kind, pieces) for kind, pieces in parts.items()}
+        return {
+            kind: pd.concat(tables, ignore_index=True)[TABLES[kind]]
+            if tables
+            else pd.DataFrame(columns=TABLES[kind])
+            for kind, tables in parts.items()
+        }
 
-    def _stretches(
-        self, order: Ints, attributes: Sequence[str]
-    ) -> tuple[list[str], Iterator[Ints]]:
+    def _stretches(self, order: Ints, attributes: Sequence[str]) -> Iterator[tuple[str, Ints]]:
         """Names and rows of the groups that have some, by ascending score; last, all together."""
         groups = self.rows.groups
         coarse, parent = groups.marginal(*attributes), groups.parents(*attributes)
-        known = coarse.is_known
-        place = np.where(known, np.cumsum(known) - 1, -1)[parent]
+        place = np.where(coarse.is_known, np.cumsum(coarse.is_known) - 1, -1)[parent]
         # NumPy sorts integers of 16 bits by counting.
         group = place.astype(np.min_scalar_type(-len(place) - 1))[self.rows.group[order]]
-        if (place < 0).any():
-            order, group = order[group >= 0], group[group >= 0]
+        order, group = order[group >= 0], group[group >= 0]
         by_group = order[np.argsort(group, kind="stable")]
-        ends = np.cumsum(np.bincount(group, minlength=int(known.sum())))
-        starts = np.append(0, ends[:-1])
-        full = np.flatnonzero(ends > starts)
         names = coarse.known().names
+        ends = np.cumsum(np.bincount(group, minlength=len(names)))
+        for name, rows in zip(names, np.split(by_group, ends[:-1]), strict=True):
+            if len(rows):
+                yield name, rows
+        yield OVERALL, order
 
-        def pieces() -> Iterator[Ints]:
-            yield from (by_group[starts[g] : ends[g]] for g in full)
-            yield order
-
-        return [*(names[g] for g in full), OVERALL], pieces()
-
-    def _of_group(
-        self, group: GroupScores, bins: Floats, steps: Floats
-    ) -> tuple[dict[str, Any], dict[str, pd.DataFrame]]:
+    def _of_group(self, group: RankedScores, bins: Floats) -> dict[str, pd.DataFrame]:
         """The figures of a group, and its curves."""
-        area, _ = group.ranked.auc()
-        low, high = group.ranked.auc_interval(self.alpha)
-        quartiles = dict(
-            zip(("lower_quartile", "median", "upper_quartile"), group.quantiles(), strict=True)
-        )
-        base = float(group.base.value)
+        area, _ = group.auc()
+        low, high = group.auc_interval(self.alpha)
+        base, mean, *gap = group.gap(self.alpha)
         figures = {
             "rows": len(group.score),
             "positives": int(group.is_positive.sum()),
-            "mean_score": group.mean,
-            **quartiles,
+            "mean_score": mean,
             "base_rate": base,
             "auc": area,
             "auc_low": float(low),
             "auc_high": float(high),
+            **dict(zip(CALIBRATED, gap if self.is_probability else [np.nan] * 3, strict=True)),
         }
-        threshold, alarms, hits = group.ranked.roc()
-        columns = {
-            "threshold": threshold,
-            "false_positive_rate": alarms,
-            "true_positive_rate": hits,
-        }
-        # Without rows of either kind there is no curve.
-        tables = {} if np.isnan(area) else {"roc": pd.DataFrame(columns)}
-        tables["score_histogram"] = group.histogram(steps)
-        gap = [float("nan")] * 6
+        tables = {"scores": pd.DataFrame([figures])}
+        if not np.isnan(area):  # without rows of either kind there is no curve
+            tables["roc"] = group.roc()
         if self.is_probability:
             tables["calibration"] = group.calibration(bins, self.alpha)
-            least, most = group.gap_interval(self.alpha)
-            error = group.calibration_error(tables["calibration"], self.alpha)
-            gap = [base - group.mean, float(least), float(most), *error]
-        return {**figures, **dict(zip(CALIBRATED, gap, strict=True))}, tables
-
-    def _gaps(
-        self, view: str, groups: pd.DataFrame, wide: Sequence[tuple[Interval, Interval]]
-    ) -> pd.DataFrame:
-        """Largest less smallest AUC and calibration gap of the groups judged, with intervals."""
-        gaps = []
-        for place, figure in enumerate(("auc", "calibration_gap")):
-            values = groups[figure].to_numpy()
-            is_judged = groups["group"].isin(self.judged[view]).to_numpy()
-            judged = np.flatnonzero(~np.isnan(values) & is_judged).tolist()
-            if len(judged) < 2:
-                continue
-            lows, highs = (
-                np.asarray([float(wide[g][place][side]) for g in judged]) for side in (0, 1)
-            )
-            # The largest gap is at least that of any two groups, at most that of the widest two.
-            low = max(lows.max() - highs.min(), 0.0)
-            least = np.partition(lows, 1)[:2]
-            high = (highs - np.where(lows == least[0], least[1], least[0])).max()
-            value = float(np.ptp(values[judged]))
-            gaps.append([view, self.label, f"{figure}_difference", value, float(low), float(high)])
-        return pd.DataFrame(gaps, columns=TABLES["score_gaps"])
+        return tables
 
 
-CALIBRATED = (
-    "calibration_gap",
-    "calibration_low",
-    "calibration_high",
-    "calibration_error",
-    "calibration_error_low",
-    "calibration_error_high",
-)
+CALIBRATED = ["calibration_gap", "calibration_low", "calibration_high"]
 KEYS = ["attribute", "group", "label"]
+RANKED = ["rows", "positives", "mean_score", "base_rate", "auc", "auc_low", "auc_high"]
 TABLES = {
-    "scores": [
-        *KEYS,
-        "rows",
-        "positives",
-        "mean_score",
-        "lower_quartile",
-        "median",
-        "upper_quartile",
-        "base_rate",
-        "auc",
-        "auc_low",
-        "auc_high",
-        *CALIBRATED,
-    ],
-    "score_gaps": ["attribute", "label", "figure", "value", "low", "high"],
+    "scores": [*KEYS, *RANKED, *CALIBRATED],
     "roc": [*KEYS, "threshold", "false_positive_rate", "true_positive_rate"],
     "calibration": [*KEYS, "from", "to", "rows", "mean_score", "rate", "low", "high"],
-    "score_histogram": [*KEYS, "from", "to", "share"],
 }
 """The columns of every table of scores."""
-
-
-def _joined(kind: str, parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    full = [one for one in parts if len(one)]
-    if not full:
-        return pd.DataFrame(columns=TABLES[kind])
-    return pd.concat(full, ignore_index=True)[TABLES[kind]]
-
-
 MOST_THRESHOLDS = 100
 CELLS = 20_000
 """So many groups times thresholds are judged at most: of many groups at fewer thresholds."""
 
-SWEEP_COLUMNS = [
-    "measure",
-    "attribute",
-    "threshold",
-    "present",
-    "value",
-    "low",
-    "high",
-    "verdict",
-    "holds",
-    "accuracy",
-    "selection_rate",
-]
-HOLDING = [
-    "measure",
-    "attribute",
-    "from",
-    "to",
-    "threshold",
-    "value",
-    "verdict",
-    "accuracy",
-    "selection_rate",
-]
+SWEEP_COLUMNS = ["measure", "attribute", "threshold", "present", "value", "low", "high", "verdict"]
+SWEEP_COLUMNS += ["holds", "accuracy", "selection_rate"]
 SAME_ROWS = (
     "Thresholds were tried on the rows of this audit, so the best of them looks better here than "
     "it will elsewhere: choose on other rows than those it is judged on."
@@ -569,132 +391,55 @@ class ThresholdSweep:
         thresholds: Floats = distinct if len(distinct) <= most else np.unique(ordered[evenly])
         return thresholds
 
-    def tables(self) -> Iterator[CountTable]:
-        """The counts at every threshold of the grid."""
-        audit, grid = self.audit, self.grid
-        (positive,) = audit.desirable_indices
-        if audit.cluster is not None:
-            for threshold in grid:
-                predicted = np.where(self.score >= threshold, positive, 1 - positive)
-                yield CountTable.from_rows(audit.rows, predicted, cluster=audit.cluster)
-            return
-        rows, n_groups = audit.rows, audit.table.groups.n_groups
-        # As many thresholds as this select the row: those of at most its score.
-        above = np.searchsorted(grid, self.score, side="right")
-        n_bins = len(grid) + 1
-        cell = (rows.group.astype(np.int64) * 2 + rows.label) * n_bins + above
-
-        def selected(weight: Floats | None) -> tuple[Floats, Floats]:
-            counts = np.bincount(cell, weight, minlength=n_groups * 2 * n_bins)
-            binned = counts.reshape(n_groups, 2, n_bins).astype(np.float64)
-            total = binned.sum(axis=2, keepdims=True)
-            return total - np.cumsum(binned, axis=2)[:, :, :-1], total
-
-        weights = [None] if rows.weight is None else [None, rows.weight, rows.weight**2]
-        counted = [selected(weight) for weight in weights]
-        for t in range(len(grid)):
-            parts = []
-            for chosen, total in counted:
-                table = np.empty((n_groups, 2, 2))
-                table[:, :, positive] = chosen[:, :, t]
-                table[:, :, 1 - positive] = total[:, :, 0] - chosen[:, :, t]
-                parts.append(table)
-            number, mass, squares = parts if len(parts) == 3 else parts * 3
-            yield CountTable(audit.table.groups, number, mass, squares)
-
     @cached_property
     def frame(self) -> pd.DataFrame:
-        """One row per measure asked for, way of grouping and threshold, ascending."""
-        audit = self.audit
-        rows = []
-        for threshold, table in zip(self.grid.tolist(), self.tables(), strict=True):
-            shares = _shares(table, *audit.desirable_indices)
-            for place, finding in enumerate(audit.findings_of(table)):
-                rows.append([place, *_row(finding, threshold, *shares)])
+        """One row per measure asked for, way of grouping and threshold, ascending.
+
+        A measure holds where the figure of its verdict lies within the tolerance; the verdict says
+        whether that is sure.
+        """
+        audit, rows = self.audit, []
+        (positive,) = audit.desirable_indices
+
+        def judge(threshold: float, table: CountTable, findings: Sequence[Finding]) -> None:
+            mass = table.mass.sum(axis=0)
+            shares = mass.trace() / mass.sum(), mass[:, positive].sum() / mass.sum()
+            for place, finding in enumerate(findings):
+                value, low, high, verdict = finding.judgement
+                holds = not np.isnan(value) and finding.tolerance.settle(value, value) == FAIR
+                key = [place, finding.measure, finding.attribute, threshold, table is audit.table]
+                rows.append([*key, value, low, high, verdict, holds, *map(float, shares)])
+
+        for threshold in self.grid.tolist():
+            predicted = np.where(self.score >= threshold, positive, 1 - positive)
+            table = CountTable.from_rows(audit.rows, predicted, cluster=audit.cluster)
+            judge(threshold, table, audit.findings_of(table))
         if self.present is not None:
-            shares = _shares(audit.table, *audit.desirable_indices)
-            for place, finding in enumerate(audit.asked):
-                rows.append([place, *_row(finding, self.present, *shares, is_present=True)])
+            judge(self.present, audit.table, audit.asked)
         frame = pd.DataFrame(rows, columns=["place", *SWEEP_COLUMNS])
         frame = frame.sort_values(["place", "threshold", "present"], kind="stable")
         return frame[SWEEP_COLUMNS].reset_index(drop=True)
 
-    @cached_property
-    def holding(self) -> pd.DataFrame:
-        """Stretches of thresholds at which a measure holds, each with its most accurate threshold.
-
-        A measure holds where the figure of its verdict lies within the tolerance; the verdict says
-        whether that is sure. Thresholds that select everybody or nobody are left out.
-        """
-        ranges = []
-        for (measure, attribute), one in self.frame.groupby(["measure", "attribute"], sort=False):
-            tried = one[(one["selection_rate"] > 0) & (one["selection_rate"] < 1)]
-            run = (tried["holds"] != tried["holds"].shift()).cumsum()
-            for _, run_rows in tried[tried["holds"]].groupby(run):
-                rows = run_rows.to_dict(orient="records")
-                best = max(rows, key=lambda row: row["accuracy"])
-                ends = [rows[0]["threshold"], rows[-1]["threshold"]]
-                ranges.append([measure, attribute, *ends, *(best[name] for name in HOLDING[4:])])
-        return pd.DataFrame(ranges, columns=HOLDING)
-
-    def _holding(self, finding: Finding) -> list[dict[Any, Any]]:
-        return [
-            row
-            for row in self.holding.to_dict(orient="records")
-            if (row["measure"], row["attribute"]) == (finding.measure, finding.attribute)
-        ]
+    def holding(self, finding: Finding) -> list[dict[Any, Any]]:
+        """The thresholds at which a measure holds and that select some people but not all."""
+        one = self.frame
+        is_of = (one["measure"] == finding.measure) & (one["attribute"] == finding.attribute)
+        selects = (one["selection_rate"] > 0) & (one["selection_rate"] < 1)
+        return one[is_of & selects & one["holds"]].to_dict(orient="records")
 
     def best_holding(self, finding: Finding) -> dict[Any, Any] | None:
         """The most accurate threshold at which a measure holds; None if it holds at none."""
-        return max(self._holding(finding), key=lambda row: row["accuracy"], default=None)
+        return max(self.holding(finding), key=lambda row: row["accuracy"], default=None)
 
     def sentence(self, finding: Finding) -> str:
         """Where a measure holds, and what that costs."""
-        from fairgrad.audit import words  # noqa: PLC0415 - it imports this module
-
-        ranges, best = self._holding(finding), self.best_holding(finding)
+        rows, best = self.holding(finding), self.best_holding(finding)
         if best is None:
             return "Holds at no threshold tried."
-        parts = [
-            f"{row['from']:.3g}"
-            if row["from"] == row["to"]
-            else f"{row['from']:.3g} to {row['to']:.3g}"
-            for row in ranges
-        ]
+        ends = " to ".join(dict.fromkeys(f"{row['threshold']:.3g}" for row in (rows[0], rows[-1])))
         sure = "" if best["verdict"] == FAIR else f" ({best['verdict']})"
         return (
-            f"Holds at thresholds of {words.listed(parts)}; most accurate at "
+            f"Holds at {len(rows)} of the thresholds tried, {ends}; most accurate at "
             f"{best['threshold']:.3g}, where {100 * best['selection_rate']:.1f} % are selected and "
             f"{100 * best['accuracy']:.1f} % of the predictions are right{sure}."
         )
-
-
-def _shares(table: CountTable, positive: int) -> tuple[float, float]:
-    """Accuracy and selection rate over all rows."""
-    mass = table.mass.sum(axis=0)
-    return float(mass.trace() / mass.sum()), float(mass[:, positive].sum() / mass.sum())
-
-
-def _row(
-    finding: Finding,
-    threshold: float,
-    accuracy: float,
-    selected: float,
-    *,
-    is_present: bool = False,
-) -> list[Any]:
-    value, low, high, verdict = finding.judgement
-    holds = not np.isnan(value) and finding.tolerance.settle(value, value) == FAIR
-    return [
-        finding.measure,
-        finding.attribute,
-        threshold,
-        is_present,
-        value,
-        low,
-        high,
-        verdict,
-        holds,
-        accuracy,
-        selected,
-    ]

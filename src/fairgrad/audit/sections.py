@@ -7,14 +7,14 @@ sentences, its table and the first chart of the report show the same rates: `com
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fairgrad.audit import scores, subgroups, words
 from fairgrad.audit.changes import accuracy_change
 from fairgrad.audit.counts import OVERALL
-from fairgrad.audit.intervals import Interval, Proportion, impact_ratios
+from fairgrad.audit.intervals import impact_ratios
 from fairgrad.audit.verdicts import FAIR, UNFAIR
 from fairgrad.audit.words import number, percent, points
 from fairgrad.text import Block, Section
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from fairgrad.audit.changes import Change
     from fairgrad.audit.comparisons import Comparison
     from fairgrad.audit.verdicts import Finding
-    from fairgrad.groups import Floats, Groups, Ints
+    from fairgrad.groups import Floats, Groups
 
 SUMMARY, GROUPS, VERDICTS, DETAILS, METHOD = "summary", "groups", "verdicts", "details", "method"
-MANY_GROUPS, MOST_LABELS, MOST_CELLS, MOST_GAINS = 12, 12, 4_000, 6
+MANY_GROUPS, MOST_LABELS, MOST_GAINS = 12, 12, 6
 HOW_OFTEN = {FAIR: "almost equally often", UNFAIR: "at different rates"}
 JUDGED = {FAIR: "fair", UNFAIR: "unfair"}
 OTHERS = "Also measured, not part of the verdict"
@@ -40,10 +40,7 @@ RATES = {
     "accuracy": "accuracy",
 }
 """Rates of the tables and their headings."""
-CHANGES_NOTE = (
-    "Changes are differences on the same rows, in points, with their intervals at {level} each "
-    "(MOVER of two exact intervals). A star marks changes that are not 0 with this confidence."
-)
+STARS = "A star marks a change that is not due to chance ({level})."
 LIMITS = (
     "Equal rates between groups do not make each single decision right or just.",
     "The figures hold for data like these, at the threshold these predictions were made with.",
@@ -54,63 +51,45 @@ LIMITS = (
 
 def sections(audit: Audit) -> tuple[Section, ...]:
     """Everything an audit says, in the order in which readers need it."""
-    changed = [] if audit.baseline is None else change_blocks(audit)
-    return (_summary(audit), *_after_summary(audit, changed))
+    first = brief_section(audit, [*_compared(audit), *_gains(audit)])
+    return (first, *further_sections(audit))
 
 
-def comparison_sections(audit: Audit, title: str, sentences: Sequence[str]) -> tuple[Section, ...]:
-    """Everything about two systems: who gets a different decision comes first."""
-    *changed, sides = [block._replace(is_brief=True) for block in change_blocks(audit)]
-    verdicts = verdict_block("Verdicts", audit, audit.findings)._replace(is_brief=True)
-    blocks = (sides, *_gains(audit), verdicts, *changed)
-    return (Section(SUMMARY, title, sentences, blocks), *_after_summary(audit, []))
+def brief(audit: Audit) -> Section:
+    """What terminal and card show: one screen for two groups."""
+    rates = [rate_block(audit, view) for view in audit.views]
+    searched = [] if audit.subgroups is None else [_subgroups(audit.subgroups)]
+    return brief_section(audit, [*_gains(audit), *rates, *remarks(audit), *searched])
 
 
-def _after_summary(audit: Audit, changed: list[Block]) -> list[Section]:
-    details = _details(audit)
-    rest = [_groups(audit, changed), _verdicts(audit), *([details] if details.blocks else [])]
-    return [*rest, _method(audit)]
-
-
-def _summary(audit: Audit) -> Section:
-    title = f"{words.SIGNS[audit.verdict]} {words.capitalized(audit.verdict)}"
+def brief_section(audit: Audit, blocks: Iterable[Block]) -> Section:
+    """The conclusion, and these blocks."""
+    judged = f"Judged {JUDGED[audit.verdict]}" if audit.verdict in JUDGED else "Undecided"
+    title = f"{words.SIGNS[audit.verdict]} {judged}"
     if _useless(audit):  # the first thing to know, whatever the verdict
         title = f"{words.SIGNS[UNFAIR]} No better than a constant ({audit.verdict})"
-    blocks = [*_compared(audit), *_gains(audit)]
     return Section(SUMMARY, title, conclusion(audit), tuple(blocks))
+
+
+def comparison_section(audit: Audit, title: str, sentences: Sequence[str]) -> Section:
+    """How two systems differ: who gets a different decision comes first."""
+    verdicts = verdict_block("Verdicts", audit, audit.findings)
+    rates = [rate_block(audit, view)._replace(chart="") for view in audit.views]
+    return Section(SUMMARY, title, sentences, (_sides(audit), *_gains(audit), verdicts, *rates))
+
+
+def further_sections(audit: Audit) -> list[Section]:
+    """What follows the summary."""
+    rest = [_groups(audit), _verdicts(audit), _details(audit), _method(audit)]
+    return [section for section in rest if section.blocks]
 
 
 def _gains(audit: Audit) -> list[Block]:
     """Who gained and lost against the baseline, and what it costs."""
+    if audit.baseline is None:
+        return []
     sentences = [sentence for sentence in (*gains(audit), price(audit)) if sentence]
-    title = "Who gained, who lost, at what price"
-    return [Block(title, sentences=sentences, is_brief=True)] if audit.baseline is not None else []
-
-
-class ComparedRates(NamedTuple):
-    """The rates of all groups that a finding compares; of several labels those of the worst one.
-
-    Attributes:
-        groups: names of the groups.
-        cells: where these rates are among the cells of the comparison.
-        rate: (G,) the rates.
-        worst: the group that is farthest from what is fair.
-        among: whose rate it is, such as "with income >50K"; empty for everyone.
-        predicate: what happens to them, such as "predicted >50K".
-        reference: what each rate is compared with; NaN if rates are compared with each other.
-        compared_with: what that is called.
-        fair: the least and the greatest fair rate.
-    """
-
-    groups: tuple[str, ...]
-    cells: Ints
-    rate: Proportion
-    worst: int
-    among: str
-    predicate: str
-    reference: float
-    compared_with: str
-    fair: Interval
+    return [Block("Who gained, who lost, at what price", sentences=sentences)]
 
 
 def worst_finding(audit: Audit) -> Finding:
@@ -119,69 +98,59 @@ def worst_finding(audit: Audit) -> Finding:
     return max(deciding, key=words.severity)
 
 
-def compared_rates(finding: Finding) -> ComparedRates | None:
-    """The rates that a finding compares; None for measures that compare something else."""
-    comparison, table = finding.comparison, finding.table
-    level, n_cells = finding.levels, len(finding.comparison.cells.total)
+def compared_values(audit: Audit) -> dict[str, Any] | None:
+    """The rates that the conclusion is about, before and now; of several labels the worst one's.
+
+    "among" says whose rate it is, such as "with income >50K" (empty for everyone), "predicate" what
+    happens to them, and "reference" what each rate is compared with (NaN if with each other). None
+    for measures that compare something else.
+    """
+    finding = worst_finding(audit)
+    comparison, table, level = finding.comparison, finding.table, finding.levels
     if np.isnan(level).all() or (comparison.group < 0).all():
         return None
-    by_cell = len(level) == n_cells
+    by_cell = len(level) == len(comparison.cells.total)
     # Of two labels one says what the other does: the desirable one is told.
     told = np.where(comparison.valued | (table.n_labels > 2), level, np.nan)
     cell = _largest(level if np.isnan(told).all() else told)
     if not by_cell:
         cell = int(np.flatnonzero(comparison.cell_group == comparison.group[cell])[0])
     cells = np.flatnonzero(comparison.block == comparison.block[cell])
-    rate = comparison.cells.pick(lambda counts: counts[cells])
-    reference, ratios = float("nan"), impact_ratios(rate.value, reference=comparison.reference)
+    rate = comparison.cells.pick(lambda counts: counts[cells]).value
+    reference, ratios = float("nan"), impact_ratios(rate, reference=comparison.reference)
     if by_cell and finding.tolerance.kind != "ratio":
         worst = _largest(level[cells])
-        reference = float(rate.value[worst] - level[cells][worst])
+        reference = float(rate[worst] - level[cells][worst])
     else:
         worst = int(np.nanargmin(ratios)) if not np.isnan(ratios).all() else 0
+    people, against = words.people_names(table.groups), "the overall rate"
+    if comparison.reference >= 0:
+        against = f"the rate of {people[comparison.reference]}"
+    names = [people[g] for g in comparison.cell_group[cells]]
     among, predicate = _phrase(comparison, cells[0], table.groups)
-    names = words.people_names(table.groups)
-    return ComparedRates(
-        groups=tuple(names[g] for g in comparison.cell_group[cells]),
-        cells=cells,
-        rate=rate,
-        worst=worst,
-        among=among,
-        predicate=predicate,
-        reference=reference,
-        compared_with="the overall rate"
-        if comparison.reference < 0
-        else f"the rate of {names[comparison.reference]}",
-        fair=_fair_rates(finding, comparison, cells[0], rate.value, reference),
-    )
-
-
-def compared_values(audit: Audit) -> dict[str, Any] | None:
-    """The rates that the conclusion is about as plain values, before and now."""
-    finding = worst_finding(audit)
-    rates = compared_rates(finding)
-    if rates is None:
-        return None
-    by_time = {"now": rates.rate}
-    if audit.baseline is not None:
-        cells = audit.baseline.findings[audit.findings.index(finding)].comparison.cells
-        before = cells.pick(lambda counts: counts[rates.cells])
-        by_time = {"before": before, **by_time}
-    records = [
-        {"group": group, "when": when, "rate": value, "low": low, "high": high}
-        for when, rate in by_time.items()
-        for group, value, low, high in zip(
-            rates.groups, rate.value, *rate.exact_interval(audit.alpha), strict=True
-        )
-    ]
+    of = f" among people {among}" if among else ""
+    fair_low, fair_high = _fair_rates(finding, cells[0], rate, reference)
+    records = []
+    for when, shown in (("before", audit.baseline), ("now", audit)):
+        if shown is not None:
+            rates = shown.findings[audit.findings.index(finding)].comparison.cells
+            rates = rates.pick(lambda counts: counts[cells])
+            ends = rates.exact_interval(audit.alpha)
+            records += [
+                {"group": name, "when": when, "rate": value, "low": low, "high": high}
+                for name, value, low, high in zip(names, rates.value, *ends, strict=True)
+            ]
     return {
+        "title": f"{words.capitalized(predicate)}{of}, by {finding.attribute}",
         "measure": finding.measure,
         "attribute": finding.attribute,
-        "among": rates.among,
-        "predicate": rates.predicate,
-        "reference": rates.reference,
-        "fair_low": float(rates.fair.low),
-        "fair_high": float(rates.fair.high),
+        "among": among,
+        "predicate": predicate,
+        "reference": reference,
+        "compared_with": against,
+        "worst": names[worst],
+        "fair_low": fair_low,
+        "fair_high": fair_high,
         "rates": records,
     }
 
@@ -199,9 +168,7 @@ def _compared(audit: Audit) -> list[Block]:
             interval = f"{percent(row['low'])} to {percent(row['high'])}"
             rows.append([row["group"], *was, percent(row["rate"]), interval])
     columns = ("group", *(["before", "now"] if before else ["rate"]), "interval")
-    among = f" among people {values['among']}" if values["among"] else ""
-    title = f"{words.capitalized(values['predicate'])}{among}, by {values['attribute']}"
-    return [Block(title, columns, rows, chart="compared")]
+    return [Block(values["title"], columns, rows, chart="compared")]
 
 
 def _largest(level: Floats) -> int:
@@ -209,19 +176,17 @@ def _largest(level: Floats) -> int:
     return int(np.nanargmax(np.abs(level)))
 
 
-def _fair_rates(
-    finding: Finding, comparison: Comparison, cell: int, rate: Floats, reference: float
-) -> Interval:
-    kind, value = finding.tolerance.kind, finding.tolerance.value
-    if kind == "ratio":
-        ends = value * float(np.nanmax(rate)), 1.0
-    elif kind == "bounds" and math.isnan(reference):
-        ends = 0.0, 1.0
-    elif kind == "bounds":
+def _fair_rates(finding: Finding, cell: int, rate: Floats, reference: float) -> list[float]:
+    """The least and the greatest fair rate."""
+    rule, comparison = finding.tolerance, finding.comparison
+    ends = reference - rule.value, reference + rule.value
+    if rule.kind == "ratio":
+        ends = rule.value * float(np.nanmax(rate)), 1.0
+    elif rule.kind == "bounds":
         ends = reference + comparison.lower[cell], reference + comparison.upper[cell]
-    else:
-        ends = reference - value, reference + value
-    return Interval(*(np.clip(np.asarray(end), 0.0, 1.0) for end in ends))
+    if math.isnan(ends[0]):
+        ends = 0.0, 1.0
+    return [float(np.clip(end, 0.0, 1.0)) for end in ends]
 
 
 def _phrase(comparison: Comparison, cell: int, groups: Groups) -> tuple[str, str]:
@@ -239,57 +204,48 @@ def _phrase(comparison: Comparison, cell: int, groups: Groups) -> tuple[str, str
 
 def conclusion(audit: Audit) -> tuple[str, ...]:
     """What the audit found, in a few sentences: the rates, the verdict, the accuracy."""
-    finding = worst_finding(audit)
-    rates = compared_rates(finding)
+    finding, values = worst_finding(audit), compared_values(audit)
     rows = f"{100 * audit.confidence:.4g} % confidence, {words.n_of(audit.table.n_rows, 'row')}"
-    if rates is None:
-        (name, level), verdict = _worst_level(finding), JUDGED.get(finding.verdict, finding.verdict)
-        of = words.in_the_middle(finding.measure)
+    if values is None:
+        j = 0 if np.isnan(finding.levels).all() else _largest(finding.levels)
+        of, name = words.in_the_middle(finding.measure), finding.comparison.names[j]
+        verdict = JUDGED.get(finding.verdict, finding.verdict)
         sentences = [
-            f"The largest level of {of} is {level:+.3f} ({words.in_sentence(name)}).",
+            f"The largest level of {of} is {finding.levels[j]:+.3f} ({words.in_sentence(name)}).",
             f"Fair is {words.in_words(finding)}, so the model is judged {verdict} ({rows}).",
         ]
     else:
-        verdict = _verdict_sentence(finding, rates)
-        sentences = [_rates_sentence(finding, rates), f"{verdict} ({rows})."]
+        rates = {row["group"]: row["rate"] for row in values["rates"] if row["when"] == "now"}
+        verdict = _verdict_sentence(finding, values, rates)
+        sentences = [_rates_sentence(finding, values, rates), f"{verdict} ({rows})."]
     sentences = [_useless(audit), *sentences, _other_findings(audit, finding), _accuracy(audit)]
     return tuple(sentence for sentence in (*sentences, _not_judged(audit)) if sentence)
 
 
-def _worst_level(finding: Finding) -> tuple[str, float]:
-    if np.isnan(finding.levels).all():
-        return finding.comparison.names[0], float("nan")
-    j = _largest(finding.levels)
-    return finding.comparison.names[j], float(finding.levels[j])
-
-
-def _rates_sentence(finding: Finding, rates: ComparedRates) -> str:
+def _rates_sentence(finding: Finding, values: Mapping[str, Any], rates: Mapping[str, float]) -> str:
     """How often what is compared happens to each group."""
-    value = rates.rate.value
-    known = np.flatnonzero(~np.isnan(value))
-    names = [words.in_sentence(rates.groups[g]) for g in known]
-    ratio = float(np.nanmin(impact_ratios(value), initial=1.0))
+    known = {words.in_sentence(name): rate for name, rate in rates.items() if not math.isnan(rate)}
+    ratio = float(np.nanmin(impact_ratios(np.array([*known.values()])), initial=1.0))
     is_small_ratio = finding.verdict == FAIR and ratio < 0.8
     often = "at different rates" if is_small_ratio else HOW_OFTEN.get(finding.verdict, "")
     end = f", a ratio of {ratio:.2f}." if is_small_ratio else "."
     often, end = (f"{often}:", end) if often else ("in", " of cases.")
     if len(known) == 2:
-        low, high = (percent(value[g]) for g in known)
-        who, figures = words.conjoined(names), f"{low} and {high}"
+        who, figures = words.conjoined([*known]), words.conjoined([*map(percent, known.values())])
     else:
-        least, most = known[value[known].argmin()], known[value[known].argmax()]
-        ends = (
-            f"{percent(value[g])} ({words.in_sentence(rates.groups[g])})" for g in (least, most)
-        )
+        ends = min(known, key=known.__getitem__), max(known, key=known.__getitem__)
         who = f"the groups by {words.in_sentence(finding.attribute)}"
-        figures = f"{'from ' * (often != 'in')}{' to '.join(ends)}"
-    among = f"Among people {rates.among}, " if rates.among else ""
+        spans = " to ".join(f"{percent(known[name])} ({name})" for name in ends)
+        figures = f"{'from ' * (often != 'in')}{spans}"
+    among = f"Among people {values['among']}, " if values["among"] else ""
     if not among and who.split()[0] in {"the", *words.PEOPLE.values()}:  # a name stays as it is
         who = words.capitalized(who)
-    return f"{among}{who} are {rates.predicate} {often} {figures}{end}"
+    return f"{among}{who} are {values['predicate']} {often} {figures}{end}"
 
 
-def _verdict_sentence(finding: Finding, rates: ComparedRates) -> str:
+def _verdict_sentence(
+    finding: Finding, values: Mapping[str, Any], rates: Mapping[str, float]
+) -> str:
     """What is tolerated, and the verdict; without its full stop."""
     kind, limit = finding.tolerance.kind, finding.tolerance.value
     value, low, high, verdict = finding.judgement
@@ -300,22 +256,21 @@ def _verdict_sentence(finding: Finding, rates: ComparedRates) -> str:
         between = f" (interval {low:.2f} to {high:.2f})" if is_open else ""
         lowest = f"The lowest rate is {value:.2f} times the highest{between}"
         return f"{lowest}; at least {limit:.3g} is required, {so}"
-    every = "Both" if (~np.isnan(rates.rate.value)).sum() == 2 else "All"
-    who = words.in_sentence(rates.groups[rates.worst])
-    gap = float(rates.rate.value[rates.worst] - rates.reference)
-    side = "below" if gap < 0 else "above"
+    every = "Both" if sum(not math.isnan(rate) for rate in rates.values()) == 2 else "All"
+    who, gap = values["worst"], rates[values["worst"]] - values["reference"]
+    side = f"points {'below' if gap < 0 else 'above'}"
+    the_rate = f"The rate of {words.in_sentence(who)} is {points(abs(gap))}"
     if kind == "bounds":
-        bound = f"the bound of {percent(rates.reference)}"
-        if verdict == FAIR:
-            return f"{every} keep {bound}, {so}"
-        return f"The rate of {who} is {points(abs(gap))} points {side} {bound}, {so}"
-    of = f"{rates.compared_with}, {percent(rates.reference)}"
+        bound = f"the bound of {percent(values['reference'])}"
+        kept = f"{every} keep {bound}" if verdict == FAIR else f"{the_rate} {side} {bound}"
+        return f"{kept}, {so}"
+    of = f"{values['compared_with']}, {percent(values['reference'])}"
     if verdict == FAIR:
         return f"{every} are within {points(limit)} points of {of}, {so}"
-    between = f" (interval {points(low)} to {points(high)})" if is_open else ""
+    between = f"points (interval {points(low)} to {points(high)})" if is_open else "points"
     tolerated = f"{points(limit)} {'point is' if limit == 0.01 else 'points are'} tolerated"
-    gap_words = f"{points(abs(gap))} points{between} {side} {of}"
-    return f"The rate of {who} is {gap_words}; up to {tolerated}, {so}"
+    side = side.replace("points", between)
+    return f"{the_rate} {side} {of}; up to {tolerated}, {so}"
 
 
 def _other_findings(audit: Audit, worst: Finding) -> str:
@@ -429,17 +384,28 @@ def price(audit: Audit) -> str:
 
 def _verdicts(audit: Audit) -> Section:
     """The verdict on each measure, the warnings, and the levels behind it."""
-    blocks = [verdict_block("Verdict", audit, audit.asked)]
-    if audit.others:
-        blocks.append(verdict_block(OTHERS, audit, audit.others))
-    steps = [f"{words.heading(f)}: {words.advice(f)}" for f in audit.asked if words.advice(f)]
-    if steps:
-        blocks.append(Block("What would settle it", sentences=steps, is_brief=True))
-    warnings = [notice.message for notice in audit.warnings]
-    if warnings:
-        blocks.append(Block("Warnings", sentences=warnings, is_brief=True, is_warning=True))
-    blocks += [_levels(finding, place) for place, finding in enumerate(audit.findings)]
+    levels = [_levels(finding, place) for place, finding in enumerate(audit.findings)]
+    blocks = [*verdict_blocks(audit), *remarks(audit), *levels]
     return Section(VERDICTS, "The verdict on each measure", (), blocks)
+
+
+def verdict_blocks(audit: Audit) -> list[Block]:
+    """The measures asked for, and those beside them."""
+    parts = {"Verdict": audit.asked, OTHERS: [one for one in audit.findings if not one.is_asked]}
+    return [verdict_block(title, audit, part) for title, part in parts.items() if part]
+
+
+def remarks(audit: Audit) -> list[Block]:
+    """What would settle an undecided verdict, and the warnings."""
+    steps = [
+        f"{words.title(one.measure)}, {one.attribute}: {advice}"
+        for one in audit.asked
+        if (advice := words.advice(one))
+    ]
+    warnings = [notice.message for notice in audit.warnings]
+    blocks = [Block("What would settle it", sentences=steps)] if steps else []
+    warned = Block("Warnings", sentences=warnings, is_warning=True)
+    return [*blocks, *([warned] if warnings else [])]
 
 
 def verdict_block(title: str, audit: Audit, findings: Iterable[Finding]) -> Block:
@@ -450,12 +416,13 @@ def verdict_block(title: str, audit: Audit, findings: Iterable[Finding]) -> Bloc
     several, rows = len(attributes) > 1, []
     for finding in findings:
         value, low, high, verdict = finding.judgement
-        figures = [number(value), f"{low:.3f}-{high:.3f}", words.limit(finding)]
-        by = [finding.attribute] if several else []
+        fair = words.in_words(finding).replace("at most", "≤").replace("at least", "≥")
+        figures = [number(value), f"{low:.3f}-{high:.3f}", fair]
+        by = [finding.attribute] if several else []  # a terminal has no room for both
         row = [words.title(finding.measure), *by, *figures, words.short(verdict)]
         if before:
             was = before[finding.measure, finding.attribute]
-            row += [f"{number(was.value)} {words.SIGNS[was.verdict]}"]
+            row.append(f"{number(was.value)} {words.SIGNS[was.verdict]}")
         rows.append(row)
     columns = ["measure", *["groups by"] * several, words.judged(findings), "interval", "fair if"]
     columns += ["verdict", *["before"] * bool(before)]
@@ -488,100 +455,102 @@ def _levels(finding: Finding, place: int) -> Block:
     return Block(title, columns, rows, sentences, chart="levels", about=place)
 
 
-def _groups(audit: Audit, changed: list[Block]) -> Section:
-    """The rates of every group, how they changed, their ratios, differences and mistakes."""
-    blocks = [rate_block(audit, view) for view in audit.views] + changed
-    if audit.impact_table is not None:
-        blocks += audit.impact_table.blocks()
+def _groups(audit: Audit) -> Section:
+    """The rates of every group, how they changed, their ratios and differences."""
+    blocks = [rate_block(audit, view) for view in audit.views]
+    blocks += [] if audit.baseline is None else [_sides(audit)]
+    blocks += [] if audit.impact_table is None else audit.impact_table.blocks()
     blocks.append(_named_figures(audit))
-    if audit.has_labels:
-        blocks += [_confusion(audit, view) for view in audit.views]
     return Section(GROUPS, "How each group is treated", (), blocks)
+
+
+def _by_group(
+    audit: Audit, view: str, title: str, columns: Sequence[tuple[str, Sequence[str]]], **more: Any
+) -> Block:
+    """A table with a line per group and one of everyone; columns have a heading and such cells.
+
+    If there are many groups, the largest come first. A star marks those that are not judged.
+    """
+    table, judged = audit.views[view], audit.judged(view)
+    order = np.arange(len(table.size))
+    if len(order) > MANY_GROUPS:
+        order = np.argsort(-table.size, kind="stable")
+    names = words.people_names(table.groups)
+    rows = [
+        [f"{names[g]}{'' if judged[g] else ' *'}", f"{int(table.size[g]):,}"]
+        + [cells[g] for _, cells in columns]
+        for g in order.tolist()
+    ]
+    rows.append([OVERALL, f"{table.n_rows:,}", *(cells[-1] for _, cells in columns)])
+    heads = ("group", "people", *(heading for heading, _ in columns))
+    return Block(title, heads, rows, last=1, about=view, **more)
 
 
 def rate_block(audit: Audit, view: str) -> Block:
     """The rates of every group in percent, with the baseline's if there is one."""
-    table, judged = audit.views[view], audit.judged(view)
-    columns = _rate_columns(audit)
-    cells = [_rate_cells(audit, view, rate, label) for rate, label, _ in columns]
-    heads = ["group", "people", *(title for _, _, title in columns)]
-    desirable = audit.desirable_indices
-    place = next((i for i, column in enumerate(columns) if column[0] == "selection_rate"), None)
-    if len(desirable) == 1 and place is not None:
-        selected = table.rates["selection_rate"].row(desirable[0])
-        ratios = [number(ratio, 2) for ratio in impact_ratios(selected.value, judged)]
-        heads.insert(3 + place, "impact\nratio")
-        cells.insert(1 + place, [*ratios, ""])
-    names = words.people_names(table.groups)
-    rows = [
-        [
-            f"{names[g]}{'' if judged[g] else ' *'}",
-            f"{int(table.size[g]):,}",
-            *(c[g] for c in cells),
-        ]
-        for g in _ordered(table.size)
-    ]
-    rows.append([OVERALL, f"{table.n_rows:,}", *(c[-1] for c in cells)])
+    table, judged, desirable = audit.views[view], audit.judged(view), audit.desirable_indices
+    columns = []
+    for rate, label, heading in _rate_columns(audit):
+        columns.append((heading, _rate_cells(audit, view, rate, label)))
+        if rate == "selection_rate" and len(desirable) == 1 and label == desirable[0]:
+            ratios = impact_ratios(table.rates[rate].row(label).value, judged)
+            columns.append(("impact\nratio", [*(number(ratio, 2) for ratio in ratios), ""]))
     sentences = []
     if not judged.all():
         least = words.n_of(audit.least_rows(view), "row")
         sentences.append(f"* not judged: fewer than {least}.")
     if len(audit.labels) > MOST_LABELS:
         sentences.append(f"... {words.n_of(len(audit.labels) - MOST_LABELS, 'more label')}.")
+    if audit.baseline is not None:
+        sentences.append(STARS.format(level=f"{100 * audit.confidence:.4g} % confidence"))
     labels = [str(audit.labels[index]) for index in audit.shown_labels]
     of = f"; selected means {audit.target} {labels[0]}" if len(labels) == 1 else ""
     shown = "before → now" if audit.baseline is not None else "with half of the interval"
     title = f"Rates by {view}, in %, {shown}{of}"
-    return Block(title, heads, rows, sentences, last=1, chart="rates", about=view, is_brief=True)
+    return _by_group(audit, view, title, columns, sentences=sentences, chart="rates")
 
 
 def _rate_columns(audit: Audit) -> list[tuple[str, int, str]]:
     """Of two labels the rates of the desirable one; of more the accuracy and the recalls."""
     if len(audit.labels) == 2:
-        wanted = [(rate, audit.shown_labels[0], title) for rate, title in RATES.items()]
+        desirable = audit.shown_labels[0]
+        wanted = [(r, -1 if r == "accuracy" else desirable, title) for r, title in RATES.items()]
     else:
-        name = "true_positive_rate" if audit.has_labels else "selection_rate"
-        word = "recall" if audit.has_labels else "selected"
-        wanted = [("accuracy", -1, "accuracy")]
-        for index, label in enumerate(audit.labels[:MOST_LABELS]):
-            wanted.append((name, index, f"{word}\n{label}"))
+        rate, word = ("true_positive_rate", "recall")
+        if not audit.has_labels:
+            rate, word = "selection_rate", "selected"
+        labels = enumerate(audit.labels[:MOST_LABELS])
+        of_labels = [(rate, index, f"{word}\n{label}") for index, label in labels]
+        wanted = [("accuracy", -1, "accuracy"), *of_labels]
     return [column for column in wanted if column[0] in audit.table.rates]
 
 
 def _rate_cells(audit: Audit, view: str, rate: str, label: int) -> list[str]:
     """A rate of every group, and of everyone, as text."""
-    label = -1 if rate == "accuracy" else label
-    table = audit.views[view]
-    now = [counted.rates[rate].row(label) for counted in (table, table.together())]
     if audit.baseline is None:
-        cells = []
-        for rates in now:
-            low, high = rates.exact_interval(audit.alpha)
-            half = np.maximum(high - rates.value, rates.value - low)
-            cells += [
-                "-" if math.isnan(value) else f"{100 * value:.1f}±{100 * reach:.1f}"
-                for value, reach in zip(rates.value, half, strict=True)
-            ]
-        return cells
-    before = audit.baseline.views[view]
-    was = [counted.rates[rate].row(label).value for counted in (before, before.together())]
+        tables = audit.views[view], audit.views[view].together()
+        return [
+            _with_half(*ends)
+            for rates in (table.rates[rate].row(label) for table in tables)
+            for ends in zip(rates.value, *rates.exact_interval(audit.alpha), strict=True)
+        ]
+    frame = audit.to_frame("changes")
+    frame = frame[(frame["attribute"] == view) & (frame["rate"] == rate)]
+    frame = frame if label < 0 else frame[frame["label"] == audit.label_value(label)]
+    rows = frame[["before", "after", "low", "high"]].to_numpy(dtype=float)
     return [
-        "-" if math.isnan(new) else f"{_short_percent(old)}→{_short_percent(new)}"
-        for olds, rates in zip(was, now, strict=True)
-        for old, new in zip(olds, rates.value, strict=True)
+        "-"
+        if math.isnan(new)
+        else f"{100 * old:.1f}→{100 * new:.1f}{'*' if low > 0 or high < 0 else ''}"
+        for old, new, low, high in rows
     ]
 
 
-def _short_percent(share: float) -> str:
-    """In %, with one digit but for 100, which has no room for it."""
-    return "100" if share > 0.9995 else f"{100 * share:.1f}"
-
-
-def _ordered(size: Any) -> list[int]:
-    """The groups in the order of tables: as they are, or if there are many the largest first."""
-    order = np.argsort(-size, kind="stable") if len(size) > MANY_GROUPS else np.arange(len(size))
-    places: list[int] = order.tolist()
-    return places
+def _with_half(value: float, low: float, high: float, form: str = ".1f", unit: float = 100) -> str:
+    """A figure and the larger half of its interval, in percent unless it says otherwise."""
+    half = max(high - value, value - low)
+    reach = form.removeprefix("+")
+    return "-" if math.isnan(value) else f"{unit * value:{form}}±{unit * half:{reach}}"
 
 
 def _named_figures(audit: Audit) -> Block:
@@ -599,63 +568,6 @@ def _named_figures(audit: Audit) -> Block:
     columns = ("figure", *(f"by {view}" for view in audit.views), "what it is")
     title = "Differences and ratios by their usual names"
     return Block(title, columns, cells, (words.FIGURES_NOTE,))
-
-
-def _confusion(audit: Audit, view: str) -> Block:
-    """Rows of each group and true label, by predicted label, with their share of the line."""
-    table, labels = audit.views[view], [str(label) for label in audit.labels]
-    order = table.largest(max(MOST_CELLS // len(labels) ** 2, 1))
-    names, together = words.people_names(table.groups), table.together()
-    groups = [(names[g], table.rows[g], table.mass[g]) for g in order]
-    groups.append((OVERALL, together.rows[0], together.mass[0]))
-    rows = []
-    for name, counts, mass in groups:
-        total = mass.sum(axis=1, keepdims=True)
-        share = mass / np.where(total > 0, total, np.nan)
-        for true, label in enumerate(labels):
-            cells = zip(counts[true], share[true], strict=True)
-            rows.append([name, label, *(f"{int(n):,} ({percent(of)})" for n, of in cells)])
-    left_out = len(table.size) - len(order)
-    sentences = (f"The {left_out} smallest groups are left out here.",) if left_out else ()
-    columns = ("group", f"true {audit.target}", *(f"predicted {label}" for label in labels))
-    title = f"Right and wrong predictions by {view}: rows, and their share of the true label"
-    return Block(title, columns, rows, sentences, texts=2, last=len(labels))
-
-
-def change_blocks(audit: Audit) -> list[Block]:
-    """How the rates of each group differ from the baseline's, and who gets another prediction."""
-    frame, level = audit.to_frame("changes"), f"{100 * audit.confidence:.4g} % confidence"
-    blocks = [_change_block(audit, frame[frame["attribute"] == v], v) for v in audit.views]
-    blocks[-1] = blocks[-1]._replace(sentences=(CHANGES_NOTE.format(level=level),))
-    return [*blocks, _sides(audit)]
-
-
-def _change_block(audit: Audit, frame: Any, view: str) -> Block:
-    columns = _rate_columns(audit)
-    cells = {
-        (row["group"], row["rate"], row["label"]): _change(row)
-        for row in frame.to_dict(orient="records")
-    }
-    table, names = audit.views[view], words.people_names(audit.views[view].groups)
-    lines = [(names[g], table.groups.names[g], table.size[g]) for g in _ordered(table.size)]
-    rows = []
-    for shown, group, size in (*lines, (OVERALL, OVERALL, table.n_rows)):
-        keys = [
-            (group, rate, None if rate == "accuracy" else audit.label_value(label))
-            for rate, label, _ in columns
-        ]
-        rows.append([shown, f"{int(size):,}", *(cells[key] for key in keys)])
-    heads = ("group", "people", *(title for _, _, title in columns))
-    title = f"Changes by {view} against {audit.baseline_name}, in points"
-    return Block(title, heads, rows, last=1)
-
-
-def _change(row: Mapping[Any, Any]) -> str:
-    change, low, high = (row[name] for name in ("change", "low", "high"))
-    if math.isnan(change):
-        return "-"
-    half = max(high - change, change - low)
-    return f"{100 * change:+.1f}±{100 * half:.1f}{'*' if low > 0 or high < 0 else ' '}"
 
 
 def _sides(audit: Audit) -> Block:
@@ -692,33 +604,28 @@ def _details(audit: Audit) -> Section:
 def _scores(audit: Audit, view: str) -> Block:
     """AUC, and with one label the calibration, of every group."""
     frame = audit.to_frame("scores")
+    frame = frame[frame["attribute"] == view].set_index("group")
     labels = [audit.label_value(index) for index in audit.shown_labels][:MOST_LABELS]
-    records = frame[frame["attribute"] == view].to_dict(orient="records")
-    known = {(row["group"], row["label"]): row for row in records}
-    table, several = audit.views[view], len(labels) > 1
-    names = words.people_names(table.groups)
-    lines = [(names[g], table.groups.names[g]) for g in _ordered(table.size)]
-    rows = []
-    for shown, group in (*lines, (OVERALL, OVERALL)):
-        of_labels = [known[group, label] for label in labels if (group, label) in known]
-        if of_labels:
-            first = of_labels[0]
-            cells = [_with_half(row, "auc") for row in of_labels]
-            if not several:
-                cells += [number(first["mean_score"]), number(first["base_rate"])]
-                cells.append(_with_half(first, "calibration", "_gap", "+"))
-            rows.append([shown, f"{first['rows']:,}", *cells])
-    heads = [f"AUC\n{label}" for label in labels] if several else ["AUC"]
-    heads += [] if several else ["mean\nscore", "base\nrate", "calibration\ngap"]
+    groups = [*audit.views[view].groups.names, OVERALL]
+    columns = []
+    for label in labels:
+        of_label = frame[frame["label"] == label].reindex(groups)
+
+        def cells(*names: str, form: str = ".3f", of_label: Any = of_label) -> list[str]:
+            rows = of_label[list(names)].to_numpy(dtype=float)
+            if len(names) == 1:
+                return [number(value) for (value,) in rows]
+            return [_with_half(value, low, high, form, 1) for value, low, high in rows]
+
+        head = "AUC" if len(labels) == 1 else f"AUC\n{label}"
+        columns.append((head, cells("auc", "auc_low", "auc_high")))
+    if len(labels) == 1:
+        gap = [f"calibration_{name}" for name in ("gap", "low", "high")]
+        columns += [("mean\nscore", cells("mean_score")), ("base\nrate", cells("base_rate"))]
+        columns.append(("calibration\ngap", cells(*gap, form="+.3f")))
     notes = [scores.METHOD, *([scores.CALIBRATION] if audit.scores[0].is_probability else [])]
-    columns = ("group", "rows", *heads)
-    return Block(f"Scores by {view}", columns, rows, notes, last=1, chart="scores", about=view)
-
-
-def _with_half(row: Mapping[Any, Any], name: str, more: str = "", sign: str = "") -> str:
-    value, low, high = row[f"{name}{more}"], row[f"{name}_low"], row[f"{name}_high"]
-    half = max(value - low, high - value)
-    return "-" if math.isnan(value) else f"{value:{sign}.3f}±{half:.3f}"
+    title = f"Scores by {view}"
+    return _by_group(audit, view, title, columns, sentences=notes, chart="scores")
 
 
 def _thresholds(audit: Audit) -> Block:
@@ -738,7 +645,7 @@ def _thresholds(audit: Audit) -> Block:
     columns = ("measure", "groups by", at, "holds at", "with", "accuracy")
     notes = (f"Accuracy now {percent(audit.accuracy)}.", scores.SAME_ROWS)
     title = "Thresholds: the most accurate at which a measure holds"
-    return Block(title, columns, rows, notes, texts=2, chart="thresholds")
+    return Block(title, columns, rows, notes, texts=2)
 
 
 def _subgroups(search: subgroups.SubgroupSearch) -> Block:
@@ -757,7 +664,7 @@ def _subgroups(search: subgroups.SubgroupSearch) -> Block:
     ] or [["none with enough rows", *"-------"]]
     columns = ("subgroup", "rate", "rows", "there", "overall", "gap", "interval", "confirmed")
     notes, title = (search.sentence, subgroups.ABOUT), "Subgroups with large gaps"
-    return Block(title, columns, rows, notes, texts=2, is_brief=True)
+    return Block(title, columns, rows, notes, texts=2)
 
 
 def _method(audit: Audit) -> Section:

@@ -1,8 +1,7 @@
 """Whether rows are new: digests of the rows that a model was trained on.
 
-A certificate needs rows that the model has not seen. Short digests tell, without the rows. In a
-table of few columns new rows often equal a training row by chance, about as often as training rows
-equal each other; only far more equal rows show that they are no new ones.
+In a table of few columns new rows often equal a training row by chance, about as often as training
+rows equal each other; only far more equal rows show that they are no new ones.
 
 Digests have 32 bits, so that nobody's values can be read from them. They are still derived from
 personal data: whoever knows a person's values can tell whether the row is likely among them.
@@ -35,10 +34,7 @@ FAR_MORE = 0.02
 
 
 def row_digests(X: Any) -> NDArray[np.uint32]:
-    """(N,) a digest of 32 bits of every row's features.
-
-    Args:
-        X: features, a data frame or an array; as they are given to the model.
+    """(N,) a digest of 32 bits of every row's features, a data frame or an array.
 
     Example:
         >>> digests = row_digests(np.array([[1.0, 2.0], [1.0, 2.0], [3.0, 4.0]]))
@@ -78,13 +74,10 @@ class SeenRows:
         return cls(digests[:MOST_DIGESTS], times[:MOST_DIGESTS].astype(np.uint32), below)
 
     def overlap(self, fresh: NDArray[np.uint32]) -> tuple[int, int]:
-        """How many of other rows equal a training row, and how many would by chance.
+        """How many of some `row_digests` equal a training row, and how many would by chance.
 
         The share of training rows that equal another one is what new rows of the same people would
         have, or a little less.
-
-        Args:
-            fresh: `row_digests` of these rows.
 
         Raises:
             ValueError: if far more are equal.

@@ -10,7 +10,6 @@ say only that some gap exists, not how large it is.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -47,17 +46,8 @@ FIRST = 3
 
 COLUMNS = [
     "subgroup",
-    "conditions",
-    "measure",
-    "label",
-    "rows",
-    "searched_gap",
-    "rate",
-    "overall",
-    "gap",
-    "low",
-    "high",
-    "confirmed",
+    *("conditions", "measure", "label", "rows", "searched_gap", "rate", "overall"),
+    *("gap", "low", "high", "confirmed"),
 ]
 ABOUT = (
     "A search, not a verdict: it says where to look. One half of the rows was searched, and gaps "
@@ -66,27 +56,8 @@ ABOUT = (
 )
 
 
-class Selector(NamedTuple):
-    """A column as values that rows can be selected by.
-
-    Attributes:
-        name: of the column.
-        codes: (N,) the value of each row; -1 where it cannot be selected by.
-        values: what the codes stand for, as text.
-    """
-
-    name: str
-    codes: Ints
-    values: list[str]
-
-
 class Conjunction(NamedTuple):
-    """A conjunction of values.
-
-    Attributes:
-        quality: what it is ranked by.
-        conditions: the value of each column, both by number.
-    """
+    """A conjunction of values: what it is ranked by, and the value of each column by number."""
 
     quality: float
     conditions: dict[int, int]
@@ -233,32 +204,21 @@ class SubgroupSearch:
     n_searched: int
     n_confirming: int
 
-    @cached_property
+    @property
     def frame(self) -> pd.DataFrame:
         """One row per subgroup."""
         rows = [
-            {
-                **asdict(one),
-                "subgroup": one.name,
-                "conditions": [list(condition) for condition in one.conditions],
-                "confirmed": one.is_confirmed,
-            }
+            asdict(one) | {"subgroup": one.name, "confirmed": one.is_confirmed}
             for one in self.subgroups
         ]
-        frame = pd.DataFrame(rows, columns=COLUMNS)
         # Labels as they are: pandas would turn integers beside None into floats.
-        frame["label"] = pd.Series([one.label for one in self.subgroups], dtype=object)
-        return frame
+        return pd.DataFrame(rows, columns=COLUMNS, dtype=object).infer_objects()
 
     @property
     def about(self) -> dict[str, Any]:
         """What was searched, as plain values."""
-        numbers = ("k", "least", "n_tried", "n_searched", "n_confirming")
-        return {
-            "columns": list(self.columns),
-            **{name: getattr(self, name) for name in numbers},
-            "sentence": self.sentence,
-        }
+        values = {name: value for name, value in vars(self).items() if name != "subgroups"}
+        return {**values, "sentence": self.sentence}
 
     @property
     def sentence(self) -> str:
@@ -292,20 +252,20 @@ def worst_subgroups(
     min_group: float | None = None,
     random_state: Any = 0,
 ) -> SubgroupSearch:
-    """Searches for the largest gaps; `Audit.worst_subgroups` says what the arguments are."""
+    """Searches for the largest gaps; `Audit.worst_subgroups` documents the arguments."""
     check_number("k", k, above=0)
     check_number("top", top, above=0)
     if int(k) != k or int(top) != top:
         raise ValueError(f"k, top: expected whole numbers, got {k!r} and {top!r}.")
     wanted = audit.min_group if min_group is None else min_group
-    selectors = [*_attributes(audit), *_selectors(columns, audit)]
+    selectors = {**_attributes(audit), **_selectors(columns, audit)}
     searched, confirming = hold_out(
         audit.rows.cell().astype(np.int64), 0.5, random_state, may_be_empty=True
     )
     least = max(least_rows(len(searched), wanted), 2)
-    rates = list(_rates(audit, measure))
-    codes = [_frequent(selector.codes[searched], least) for selector in selectors]
-    n_tried = len(rates) * _conjunctions([len(np.unique(c[c >= 0])) for c in codes], k)
+    rates, every = list(_rates(audit, measure)), [codes for codes, _ in selectors.values()]
+    codes = [_frequent(column[searched], least) for column in every]
+    n_tried = len(rates) * _conjunctions([len(np.unique(c[c >= 0])) for c in codes], int(k))
     z = float(-ndtri(audit.alpha / 2 / max(n_tried, 1)))
     pool: list[tuple[Conjunction, _Rate, float]] = []
     for rate in rates:
@@ -318,26 +278,22 @@ def worst_subgroups(
             for one in search(values, hit, k=int(k), least=least, noise=noise)
         ]
     pool.sort(key=lambda candidate: -candidate[0].quality)
-    kept = _distinct(pool, codes, int(top))
-    subgroups = []
+    kept, subgroups = _distinct(pool, codes, int(top)), []
+    named = [(name, values) for name, (_, values) in selectors.items()]
     for one, rate, gap in kept:
-        inside = _inside([selector.codes for selector in selectors], one.conditions)
-        named = [(selectors[c].name, selectors[c].values[v]) for c, v in one.conditions.items()]
+        inside = _inside(every, one.conditions)
+        conditions = tuple((named[c][0], named[c][1][v]) for c, v in one.conditions.items())
         confirmed = _confirmed(audit, confirming, rate, inside, audit.alpha / len(kept))
-        label = audit.label_value(rate.label)
-        rows_in = int(inside.sum())
-        subgroups.append(Subgroup(tuple(named), rate.measure, label, rows_in, gap, *confirmed))
-    names = tuple(selector.name for selector in selectors)
-    return SubgroupSearch(
-        tuple(subgroups), names, int(k), least, n_tried, len(searched), len(confirming)
-    )
+        label, n_rows = audit.label_value(rate.label), int(inside.sum())
+        subgroups.append(Subgroup(conditions, rate.measure, label, n_rows, gap, *confirmed))
+    sizes = len(searched), len(confirming)
+    return SubgroupSearch(tuple(subgroups), tuple(selectors), int(k), least, n_tried, *sizes)
 
 
 def _rates(audit: Audit, measure: str | None) -> Iterator[_Rate]:
     """The rates of the measures asked for, each once."""
     label, predicted = audit.rows.label, audit.predicted
-    everyone = np.ones(len(label), dtype=bool)
-    every = range(len(audit.labels))
+    everyone, every = np.ones(len(label), dtype=bool), range(len(audit.labels))
     of: Mapping[str, tuple[str, Sequence[int]]] = {
         "demographic_parity": ("selection", audit.desirable_indices or every),
         "four_fifths_rule": ("selection", audit.desirable_indices or every),
@@ -346,61 +302,52 @@ def _rates(audit: Audit, measure: str | None) -> Iterator[_Rate]:
         "accuracy_parity": ("accuracy", [-1]),
     }
     asked = [finding.measure for finding in audit.asked] if measure is None else [measure]
-    known = [name for name in dict.fromkeys(asked) if name in of]
-    if not known:
+    wanted: dict[tuple[str, int], str] = {}
+    for name in asked:
+        kind, labels = of.get(name, ("", ()))
+        for index in labels:
+            wanted.setdefault((kind, index), name)
+    if not wanted:
         raise ValueError(
             f"measure: expected one of {list(of)} to search by, got {words.listed(asked)}."
         )
-    seen = set()
-    for name in known:
-        kind, labels = of[name]
-        for index in labels:
-            if (kind, index) in seen:
-                continue
-            seen.add((kind, index))
-            if kind == "accuracy":
-                yield _Rate(name, -1, everyone, predicted == label)
-            else:
-                rows = everyone if kind == "selection" else label == index
-                yield _Rate(name, index, rows, predicted == index)
+    for (kind, index), name in wanted.items():
+        hit = predicted == (label if kind == "accuracy" else index)
+        yield _Rate(name, index, label == index if kind == "recall" else everyone, hit)
 
 
-def _attributes(audit: Audit) -> Iterator[Selector]:
-    """The sensitive attributes."""
+def _attributes(audit: Audit) -> dict[str, tuple[Ints, list[str]]]:
+    """The values of each sensitive attribute as codes, and what the codes stand for."""
     groups = audit.rows.groups
-    for place, name in enumerate(groups.attributes):
-        values = [str(value) for value in groups.values[place]]
-        yield Selector(name, groups.codes[:, place][audit.rows.group], values)
+    return {
+        name: (groups.codes[:, place][audit.rows.group], [*map(str, groups.values[place])])
+        for place, name in enumerate(groups.attributes)
+    }
 
 
-def _selectors(columns: Any, audit: Audit) -> Iterator[Selector]:
-    """Further columns; numbers with many values are cut into bins."""
-    if columns is None:
-        return
-    for name, column in as_columns(columns, "columns").items():
-        if name in audit.attributes:
-            continue
+def _selectors(columns: Any, audit: Audit) -> dict[str, tuple[Ints, list[str]]]:
+    """The same of further columns; numbers with many values are cut into bins."""
+    selectors = {}
+    for name, column in {} if columns is None else as_columns(columns, "columns").items():
         series = pd.Series(column).reset_index(drop=True)
         if len(series) != len(audit.rows):
             raise ValueError(
                 f"columns: expected one value per row ({len(audit.rows)}), got {len(series)} in "
                 f"{name!r}."
             )
-        yield _selector(name, series)
-
-
-def _selector(name: str, series: pd.Series) -> Selector:
-    is_number = pd.api.types.is_numeric_dtype(series) and series.dtype != bool
-    is_number = is_number or pd.api.types.is_datetime64_any_dtype(series)
-    if is_number and series.nunique() > MOST_VALUES:
-        cut = pd.qcut(series, BINS, duplicates="drop")
-        codes = cut.cat.codes.to_numpy(dtype=np.int64)
-        parts = [series[codes == code] for code in range(len(cut.cat.categories))]
-        values = [f"{_text(span.min())} to {_text(span.max())}" for span in parts]
-    else:
-        codes, distinct = pd.factorize(series, sort=False)
-        values = [_text(value) for value in distinct]
-    return Selector(name, np.where(codes >= 0, codes, len(values)), [*values, "missing"])
+        is_number = pd.api.types.is_numeric_dtype(series) and series.dtype != bool
+        is_number = is_number or pd.api.types.is_datetime64_any_dtype(series)
+        if is_number and series.nunique() > MOST_VALUES:
+            cut = pd.qcut(series, BINS, duplicates="drop")
+            codes = cut.cat.codes.to_numpy(dtype=np.int64)
+            spans = [series[codes == code] for code in range(len(cut.cat.categories))]
+            values = [f"{_text(span.min())} to {_text(span.max())}" for span in spans]
+        else:
+            codes, distinct = pd.factorize(series, sort=False)
+            values = [_text(value) for value in distinct]
+        if name not in audit.attributes:
+            selectors[name] = np.where(codes >= 0, codes, len(values)), [*values, "missing"]
+    return selectors
 
 
 def _text(value: Any) -> str:
@@ -418,9 +365,9 @@ def _frequent(codes: Ints, least: int) -> Ints:
 
 def _conjunctions(sizes: Sequence[int], k: int) -> int:
     """How many conjunctions of 1 to k values of different columns there are."""
-    ways = [1] + [0] * int(k)
+    ways = [1] + [0] * k
     for size in sizes:
-        for depth in range(int(k), 0, -1):
+        for depth in range(k, 0, -1):
             ways[depth] += ways[depth - 1] * size
     return sum(ways[1:])
 

@@ -22,7 +22,7 @@ from fairgrad.audit.intervals import Interval, impact_ratios, narrowed, smallest
 from fairgrad.evaluate import unfairness
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -71,11 +71,9 @@ class VerdictRule:
     def settle(self, low: float, high: float) -> str:
         """The verdict on a figure known to lie between low and high."""
         fair = self.fair_figures
-        is_fair, is_unfair = (
-            fair.low <= low and high <= fair.high,
-            high < fair.low or low > fair.high,
-        )
-        return FAIR if is_fair else UNFAIR if is_unfair else UNDECIDED
+        if fair.low <= low and high <= fair.high:
+            return FAIR
+        return UNFAIR if high < fair.low or low > fair.high else UNDECIDED
 
     @property
     def fair_figures(self) -> Interval:
@@ -103,11 +101,8 @@ class Judgement(NamedTuple):
 def judge(comparison: Comparison, rule: VerdictRule, alpha: float, share: float = 1.0) -> Judgement:
     """The verdict on a measure, with the figure it rests on.
 
-    Args:
-        comparison: what is compared.
-        rule: what is still fair.
-        alpha: how often the interval of the figure, and the verdict, may be wrong.
-        share: of this error, what the verdict "unfair" may use; the rest is that of other findings.
+    The interval of the figure, and the verdict, may be wrong `alpha` of the time; "unfair" may use
+    `share` of this error, as the rest is that of other findings.
     """
     value = _figure(comparison, rule)
     if np.isnan(value):  # no level is defined
@@ -127,28 +122,20 @@ def p_values(comparison: Comparison, rule: VerdictRule) -> tuple[float, float]:
     """
     if np.isnan(_figure(comparison, rule)):
         return 1.0, 1.0
-    fair = rule.fair_figures
 
-    def settled(error: float, verdict: str) -> bool:
-        low, high = _limits(comparison, rule, error)
-        is_fair, is_unfair = (
-            low >= fair.low and high <= fair.high,
-            low > fair.high or high < fair.low,
-        )
-        return bool(is_fair if verdict == FAIR else is_unfair)
+    def least_error(verdict: str) -> float:
+        def holds(error: float) -> bool:
+            return rule.settle(*map(float, _limits(comparison, rule, error))) == verdict
 
-    return _least_error(lambda e: settled(e, FAIR)), _least_error(lambda e: settled(e, UNFAIR))
+        low, high = np.log(LEAST_P), np.log(0.5)
+        if not holds(0.5):
+            return 1.0
+        while high - low > 1e-3:
+            middle = (low + high) / 2
+            low, high = (low, middle) if holds(float(np.exp(middle))) else (middle, high)
+        return min(float(np.exp(high)) / FAIR_SHARE, 1.0)
 
-
-def _least_error(holds: Callable[[float], bool]) -> float:
-    """The least alpha at which a verdict holds whose limit may be wrong `FAIR_SHARE` of it."""
-    low, high = np.log(LEAST_P), np.log(0.5)
-    if not holds(0.5):
-        return 1.0
-    while high - low > 1e-3:
-        middle = (low + high) / 2
-        low, high = (low, middle) if holds(float(np.exp(middle))) else (middle, high)
-    return min(float(np.exp(high)) / FAIR_SHARE, 1.0)
+    return least_error(FAIR), least_error(UNFAIR)
 
 
 def holm_shares(p: Sequence[float], alpha: float) -> list[float]:
@@ -289,43 +276,29 @@ class Finding:
         rule = VerdictRule("level", 0.0)
         return float(_excess_limits(self.comparison, rule, errors(self.alpha)[1]).high)
 
-    @property
+    @cached_property
     def unfairness(self) -> float:
-        """Mean of |F| over the levels that are defined: the paper's unfairness."""
-        return float(self._unfairness[0])
+        """Mean of |F| over the levels that are defined: the paper's unfairness.
 
-    @property
-    def unfairness_interval(self) -> Interval:
-        """Where the unfairness lies, with at least the audit's confidence."""
-        if not self.n_defined:
-            return Interval(np.asarray(0.0), np.asarray(1.0))
-        return self._unfairness[1]
+        Of a measure with one bound only: the mean of what its levels break that bound by.
+        """
+        return float(unfairness(self.comparison.gaps(Interval(self.levels, self.levels)).low))
 
     @cached_property
-    def _unfairness(self) -> tuple[Floats, Interval]:
-        """The mean of |F| over the levels that are defined, and where it lies.
+    def unfairness_interval(self) -> Interval:
+        """Where the unfairness lies, with at least the audit's confidence.
 
-        Of a measure with one bound only: the mean of what its levels break that bound by. A mean of
-        |F| is the largest of all sums of the levels with signs, divided by J. Each sum reaches no
-        farther than ``sqrt(sum_k (b_k d_k)^2) / J`` above what was observed, where d_k is how far
-        rate k reaches, and b_k the sum of its coefficients without signs; so neither does the
-        largest. The lower end is the mean of the levels' own lower ends, all at once.
+        The error of a mean is at most the mean of the errors. The lower end is the mean of the
+        levels' own lower ends, all at once.
         """
+        if not self.n_defined:
+            return Interval(np.asarray(0.0), np.asarray(1.0))
         comparison, error = self.comparison, self.alpha / 2
-        value = unfairness(comparison.gaps(Interval(self.levels, self.levels)).low)
-        rate, (low, high) = (
-            np.nan_to_num(comparison.cells.value),
-            comparison.cells.ends_in_sums(error),
-        )
-        reach = comparison.map.spread * np.maximum(high - rate, rate - low)
-        # Rates of a multinomial vary together: sums of them by at most twice the variance.
-        above = np.sqrt((1 + comparison.are_outcomes) * (reach**2).sum()) / max(self.n_defined, 1)
-        if self.table.soft is not None:  # the error of a sum is at most the sum of the errors
-            ends = level_limits(comparison, error)
-            above = np.nanmean(np.maximum(ends.high - self.levels, self.levels - ends.low))
+        low, high = level_limits(comparison, error)
+        reach = np.maximum(high - self.levels, self.levels - low)
         shared = error / max(int(comparison.tested.sum()), 1)
         least = unfairness(comparison.gaps(level_limits(comparison, shared)).low)
-        return value, Interval(least, np.minimum(value + above, 1.0))
+        return Interval(least, np.minimum(self.unfairness + np.nanmean(reach), 1.0))
 
     @property
     def n_defined(self) -> int:
@@ -374,8 +347,8 @@ class Finding:
         """For an undecided verdict: about how many more rows of each group would settle it.
 
         That is, with a chance of four in five. Groups with fewer than N rows are brought up to N,
-        as the smallest groups are what makes gaps uncertain; N is the least number that does. None
-        where no number would: the figure is too close to the tolerance, or not defined.
+        the least number that does. None if the figure is too close to the tolerance, or not
+        defined.
         """
         from fairgrad.audit.forecast import RowsNeeded, rows_needed  # noqa: PLC0415 - a cycle
 

@@ -47,19 +47,20 @@ LEVELS = (
     "largest |F|, or at the figure named beside it."
 )
 
+WORST = " (the worst case, not the mean)"
 FIGURES = {
-    "demographic_parity_difference": "largest minus smallest selection rate of the groups; 0 is "
-    "fair",
-    "demographic_parity_ratio": "smallest over largest selection rate of the groups; 1 is fair",
-    "equalized_odds_difference": "the larger of two gaps between groups, in true positive rate and "
-    "in false positive rate (the worst case, not the mean); 0 is fair",
-    "equalized_odds_ratio": "the smaller of two ratios between groups, of true positive rates and "
-    "of false positive rates (the worst case, not the mean); 1 is fair",
-    "equal_opportunity_difference": "largest minus smallest true positive rate of the groups; 0 is "
-    "fair",
-    "equal_opportunity_ratio": "smallest over largest true positive rate of the groups; 1 is fair",
-    "accuracy_difference": "largest minus smallest accuracy of the groups; 0 is fair",
-    "accuracy_ratio": "smallest over largest accuracy of the groups; 1 is fair",
+    f"{name}_{kind}": f"{of}{compared}; {fair} is fair"
+    for name, rate, more in (
+        ("demographic_parity", "selection rate", ""),
+        ("equalized_odds", "true positive rate, or false positive rate", WORST),
+        ("equal_opportunity", "true positive rate", ""),
+        ("accuracy", "accuracy", ""),
+    )
+    for kind, of, fair in (
+        ("difference", "largest minus smallest ", 0),
+        ("ratio", "smallest over largest ", 1),
+    )
+    for compared in (f"{rate} of the groups{more}",)
 }
 FIGURES_NOTE = (
     "Differences and ratios compare groups with each other (fairlearn's between_groups), so they "
@@ -76,18 +77,15 @@ RATES = {
     "precision": "how often the label is true where it is predicted",
 }
 
-POINTWISE = (
-    "Intervals of single rates are exact (Clopper-Pearson); each holds by itself with {level}."
-)
-POINTWISE_WEIGHTED = (
-    "Intervals of single rates are approximate, because rows have weights: Clopper-Pearson with "
-    "Kish's effective number of rows; each holds by itself with about {level}."
+SINGLE_RATES = "Intervals of single rates are {exact}; each holds by itself with {level}."
+EXACT = "exact (Clopper-Pearson)"
+APPROXIMATE = (
+    "approximate, because rows have weights: Clopper-Pearson with Kish's effective number of rows"
 )
 LEVEL_INTERVALS = (
     "Intervals of levels, differences and ratios are MOVER's (Zou and Donner 2008; of ratios "
-    "Donner and Zou 2012), made of Clopper-Pearson limits of the rates{weighted}; that of a level "
-    "holds by itself with {level}. The shares of the groups in the overall rate are estimates, "
-    "too."
+    "Donner and Zou 2012), made of these limits of the rates; that of a level holds by itself with "
+    "{level}. The shares of the groups in the overall rate are estimates, too."
 )
 VERDICTS = (
     "Fair within tolerance: the intervals of all levels lie within it; if some level is in truth "
@@ -98,35 +96,12 @@ VERDICTS = (
     "interval that ends exactly at the tolerance was decided by its one-sided limit there (Hsu et "
     "al. 1994)."
 )
-METHOD = {
-    "rates": "Clopper-Pearson",
-    "levels": "MOVER of Clopper-Pearson limits, each level by itself",
-    "figures": "MOVER of Clopper-Pearson limits; lower limits of the largest difference, and upper "
-    "ones of the smallest ratio, share the error among all pairs of groups",
-    "fair": "intersection-union test: every level within the tolerance, each at the full error",
-    "unfair": "some level beyond the tolerance, Holm over the levels and over all findings asked "
-    "for",
-    "references": [
-        "Clopper, Pearson (1934), Biometrika 26",
-        "Zou, Donner (2008), Statistics in Medicine 27",
-        "Donner, Zou (2012), Statistical Methods in Medical Research 21",
-        "Berger (1982), Technometrics 24",
-        "Hsu, Hwang, Liu, Ruberg (1994), Biometrika 81",
-        "Holm (1979), Scandinavian Journal of Statistics 6",
-    ],
-}
-"""How the intervals and verdicts are made, for programs."""
 
 
 def title(measure: str) -> str:
     """A measure's name for people."""
     known = DEFINITIONS.get(measure)
     return measure.replace("_", " ") if known is None else known.title
-
-
-def heading(finding: Finding) -> str:
-    """What a finding is about: the measure and whose groups."""
-    return f"{title(finding.measure)}, {finding.attribute}"
 
 
 def convention(measure: str) -> str:
@@ -155,8 +130,11 @@ def severity(finding: Finding) -> float:
 def in_words(finding: Finding) -> str:
     """What is still fair, in words."""
     kind, value = finding.tolerance.kind, finding.tolerance.value
-    most, least = f"at most {value:.3g}", f"at least {value:.3g}"
-    return {"level": most, "ratio": least, "bounds": "what lies within its own bounds"}[kind]
+    return {
+        "level": f"at most {value:.3g}",
+        "ratio": f"at least {value:.3g}",
+        "bounds": "within its bounds",
+    }[kind]
 
 
 def n_of(number: int, noun: str) -> str:
@@ -177,13 +155,11 @@ def conjoined(names: Sequence[str]) -> str:
 def intervals(audit: Audit) -> list[str]:
     """How the intervals are to be read."""
     level = f"{100 * audit.confidence:.4g} % confidence"
-    error = f"{100 * audit.alpha:.4g} %"
-    single = POINTWISE_WEIGHTED if audit.is_weighted else POINTWISE
-    weighted = " with effective numbers of rows, and approximate" if audit.is_weighted else ""
+    exact = APPROXIMATE if audit.is_weighted else EXACT
     return [
-        single.format(level=level),
-        LEVEL_INTERVALS.format(level=level, weighted=weighted),
-        VERDICTS.format(error=error),
+        SINGLE_RATES.format(exact=exact, level=level),
+        LEVEL_INTERVALS.format(level=level),
+        VERDICTS.format(error=f"{100 * audit.alpha:.4g} %"),
     ]
 
 
@@ -197,30 +173,21 @@ def short_names(groups: Groups) -> list[str]:
 
 def people_names(groups: Groups) -> list[str]:
     """`short_names`, with women and men for Female and Male, and "black 1" for a code."""
-    columns = ["group" if name == "sensitive_features" else name for name in groups.attributes]
+
+    def named(attribute: str, value: str) -> str:
+        if attribute.casefold() in {"sex", "gender"} and value.casefold() in PEOPLE:
+            return PEOPLE[value.casefold()]
+        column = "group" if attribute == "sensitive_features" else attribute
+        return value if any(map(str.isalpha, value)) else f"{column} {value}"
+
     names = [
         ", ".join(
-            str(kind[code]) if any(map(str.isalpha, str(kind[code]))) else f"{name} {kind[code]}"
-            for name, kind, code in zip(columns, groups.values, codes, strict=True)
+            named(attribute, str(values[code]))
+            for attribute, values, code in zip(groups.attributes, groups.values, codes, strict=True)
         )
         for codes in groups.codes
     ]
-    if len(groups.attributes) == 1 and groups.attributes[0].casefold() in {"sex", "gender"}:
-        return [PEOPLE.get(name.casefold(), name) for name in names]
-    return names
-
-
-def group_names(groups: Groups) -> list[str]:
-    """Groups with their attributes, for lists of several: "women, race Black"."""
-    return [
-        ", ".join(
-            PEOPLE.get(str(values[code]).casefold(), f"{name} {values[code]}")
-            if name.casefold() in {"sex", "gender"}
-            else f"{name} {values[code]}"
-            for name, values, code in zip(groups.attributes, groups.values, codes, strict=True)
-        )
-        for codes in groups.codes
-    ]
+    return names if len({*names}) == len(names) else short_names(groups)
 
 
 def level_names(finding: Finding) -> tuple[str, ...]:
@@ -269,12 +236,6 @@ def judged(findings: Iterable[Finding]) -> str:
     return kinds.pop() if len(kinds) == 1 else "judged"
 
 
-def limit(finding: Finding) -> str:
-    """What is still fair."""
-    kind, value = finding.tolerance.kind, finding.tolerance.value
-    return {"level": f"≤ {value:.3g}", "ratio": f"≥ {value:.3g}", "bounds": "own bounds"}[kind]
-
-
 def advice(finding: Finding) -> str:
     """For an undecided verdict: what would settle it."""
     if finding.verdict != UNDECIDED:
@@ -290,13 +251,15 @@ def advice(finding: Finding) -> str:
     if others:
         where = "another group" if n_others == 1 else f"{n_others} other groups"
         more.append(f"{_rounded_up(others):,} more in {where}")
-    low = f"{_rounded_up(needed.low):,}"
-    high = "any number" if needed.high is None else f"{_rounded_up(needed.high):,}"
-    between = f"{low} or more" if needed.high is None else f"{low} to {high}"
     known = "" if finding.table.soft is None else " whose group is known"
+    in_all = f"{_rounded_up(needed.low):,}"
+    if needed.high is None:
+        in_all += " or more"
+    elif _rounded_up(needed.high) != _rounded_up(needed.low):
+        in_all += f" to {_rounded_up(needed.high):,}"
     return (
         f"About {conjoined(more)}{known} would settle it with a chance of 80 %. The rates are "
-        f"uncertain: it may take {low if low == high else between} rows in all."
+        f"uncertain: it may take {in_all} rows in all."
     )
 
 
@@ -307,9 +270,7 @@ def _rounded_up(number: int) -> int:
 
 
 LONGEST = 160
-LEFT_TO_RIGHT = frozenset(
-    {"L", "EN", "ES", "ET", "AN", "CS", "NSM", "BN", "B", "S", "WS", "ON", ""}
-)
+RIGHT_TO_LEFT = {"R", "AL", "RLE", "RLO", "RLI"}
 
 
 def in_sentence(name: str) -> str:
@@ -318,9 +279,8 @@ def in_sentence(name: str) -> str:
     Without the isolation one such name would turn around the rest of the sentence.
     """
     short = name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
-    if all(unicodedata.bidirectional(sign) in LEFT_TO_RIGHT for sign in short):
-        return short
-    return f"{ISOLATE}{short}{END}"
+    is_isolated = any(unicodedata.bidirectional(sign) in RIGHT_TO_LEFT for sign in short)
+    return f"{ISOLATE}{short}{END}" if is_isolated else short
 
 
 def listed(names: Sequence[str], most: int = 4) -> str:
@@ -330,9 +290,7 @@ def listed(names: Sequence[str], most: int = 4) -> str:
 
 
 WEIGHTS = "Rows have weights: intervals rest on effective sizes and are approximate."
-ABOUT_ROWS = frozenset(
-    {"remark", "desirable", "unknown", "empty", "not_judged", "strata", "tiny", "weights"}
-)
+ABOUT_ROWS = {"remark", "desirable", "unknown", "empty", "not_judged", "strata", "weights"}
 """Kinds of warnings that hold for all predictions of the same rows."""
 
 BAD_NEWS = re.compile(
@@ -349,7 +307,7 @@ class Notice(NamedTuple):
 
     Attributes:
         kind: "remark", "desirable", "constant", "levelling_down", "unknown", "empty",
-            "not_judged", "tiny", "weights" or "threshold".
+            "not_judged", "strata", "tolerance", "weights" or "threshold".
         message: what it is, in words.
     """
 
@@ -413,18 +371,18 @@ def not_judged(audit: Audit) -> str:
     """Groups set aside from the verdict because they have few rows."""
     by_view, too_few = [], []
     for name, view in audit.views.items():
-        small = np.flatnonzero(~audit.judged(name) & (view.size > 0))
-        if audit.judged(name).all() and (view.size[view.size > 0] < audit.least_rows(name)).any():
+        least, small = audit.least_rows(name), ~audit.judged(name) & (view.size > 0)
+        if audit.judged(name).all() and (view.size[view.size > 0] < least).any():
             too_few.append(
-                f"By {name} fewer than two groups have {audit.least_rows(name):,} rows, so all are "
-                "judged, whatever their size."
+                f"By {name} fewer than two groups have {least:,} rows, so all are judged, whatever "
+                "their size."
             )
-        if len(small):
-            names = [f"{people_names(view.groups)[g]} ({view.size[g]:.0f})" for g in small]
-            people = people_of(int(view.size[small].sum()))
+        if small.any():
+            people = people_names(view.groups)
+            names = [f"{people[g]} ({view.size[g]:.0f})" for g in np.flatnonzero(small)]
             by_view.append(
-                f"by {name} {people} in {n_of(len(small), 'group')} of fewer than "
-                f"{audit.least_rows(name):,} rows: {listed(names, most=6)}"
+                f"by {name} {people_of(int(view.size[small].sum()))} in "
+                f"{n_of(len(names), 'group')} of fewer than {least:,} rows: {listed(names, most=6)}"
             )
     if by_view:
         too_few.append(
@@ -500,53 +458,25 @@ def _partly_known(audit: Audit, attribute: str) -> str:
 
 def empty_groups(columns: Mapping[str, Any], table: CountTable) -> str:
     """Groups without any weight, and values that a column declares as a category but no row has."""
-    weightless = np.flatnonzero(table.mass.sum(axis=(1, 2)) <= 0)
-    names = [table.groups.names[g] for g in weightless]
+    names = [table.groups.names[g] for g in np.flatnonzero(table.mass.sum(axis=(1, 2)) <= 0)]
     for name, column in columns.items():
         if isinstance(getattr(column, "dtype", None), pd.CategoricalDtype):
             series = pd.Series(column)
             unused = series.cat.categories.difference(list(series.dropna().unique()))
             names += [f"{name}={value}" for value in unused]
-    return (
-        f"These groups have no rows, so there are no figures for them: {listed(names)}."
-        if names
-        else ""
-    )
-
-
-def few_rows(table: CountTable, is_judged: NDArray[np.bool_]) -> str:
-    """Groups, and labels within groups, that are judged though they have few rows."""
-    names, target = group_names(table.groups), table.groups.label_name
-    cell_names = [
-        f"{name} with {target} {label}" for label in table.groups.labels for name in names
-    ]
-    cells = table.rows.sum(axis=2).T.ravel()
-    is_large = np.tile((table.size >= MIN_GROUP) & is_judged, table.n_labels)
-    groups = np.flatnonzero((table.size > 0) & (table.size < MIN_GROUP) & is_judged)
-    labels = np.flatnonzero(is_large & (cells < MIN_GROUP) & table.has_labels)
-    uncertain = {
-        "groups": [f"{names[g]} ({table.size[g]:.0f})" for g in groups],
-        "labels within groups": [f"{cell_names[k]} ({cells[k]:.0f})" for k in labels],
-    }
-    few = "; ".join(f"{what} {listed(names)}" for what, names in uncertain.items() if names)
-    return f"Fewer than {MIN_GROUP} rows, so rates are uncertain: {few}." if few else ""
+    text = f"These groups have no rows, so there are no figures for them: {listed(names)}."
+    return text if names else ""
 
 
 def constant_predictions(table: CountTable) -> str:
-    """Predictions that are the same for everybody, or for everybody in a group."""
+    """Groups in which everybody gets the same prediction; of all people the conclusion tells it."""
     predicted, labels = table.rows.sum(axis=1).T, table.groups.labels
-    everyone = predicted.sum(axis=1)
-    if (everyone > 0).sum() == 1:
-        return (
-            f"Every row is predicted {labels[everyone.argmax()]}. This treats all groups equally "
-            "and helps none of them."
-        )
     constant = ((predicted > 0).sum(axis=0) == 1) & (table.size >= MIN_GROUP)
-    names = [
-        f"{group_names(table.groups)[g]} ({labels[predicted[:, g].argmax()]})"
-        for g in np.flatnonzero(constant)
-    ]
-    return f"Everybody gets the same prediction in: {listed(names)}." if names else ""
+    if (predicted.sum(axis=1) > 0).sum() == 1 or not constant.any():
+        return ""
+    people = people_names(table.groups)
+    names = [f"{people[g]} ({labels[predicted[:, g].argmax()]})" for g in np.flatnonzero(constant)]
+    return f"Everybody gets the same prediction in: {listed(names)}."
 
 
 def levelling_down(changes: Sequence[Change], baseline: str) -> str:
@@ -581,14 +511,9 @@ def other_threshold(
     """
     if score is None:
         return ""
-    if n_labels > 2:
-        return _not_the_largest(score, predicted)
-    positive = desirable[0]
-    score = score[:, positive] if score.ndim == 2 else score
-    return _moved_threshold(score, predicted == positive, threshold)
-
-
-def _not_the_largest(score: Floats, predicted: Ints) -> str:
+    if n_labels == 2:
+        score = score[:, desirable[0]] if score.ndim == 2 else score
+        return _moved_threshold(score, predicted == desirable[0], threshold)
     off = score[np.arange(len(score)), predicted] < score.max(axis=1)
     if not off.any():
         return ""

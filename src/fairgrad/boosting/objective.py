@@ -33,6 +33,14 @@ it, trees that know small groups flip them from one side to the other in every r
 """
 
 
+CLEAR_LEAD = 0.3
+"""By how much the weights of a cell favour its own label if there is no doubt."""
+
+MEMORIZED, MEMORIZED_OF_CONSTANT = 0.02, 0.2
+"""Trees with at most this error on rows without doubt have memorized them, if it is also at most
+this share of the error of a constant there."""
+
+
 class BoostingObjective:
     """The log loss with fairness: a function of scores that keeps the multipliers.
 
@@ -193,6 +201,31 @@ class BoostingObjective:
             return soft_gradients(scores, targets, own_weight)
         is_opposed = weights[cell] < 0 if weights.min() < 0 else None
         return weigh(*log_loss_gradients(scores, label, is_opposed), weights[cell], own_weight)
+
+    def is_memorized(self) -> bool:
+        """Whether the trees know the training rows by heart, so that levels there mean little.
+
+        A fair model gives many rows another label than their own, so its accuracy does not tell.
+        Rows of cells whose weights clearly favour their own label are the ones to look at.
+        """
+        rows, cell, predicted = self.rows, self._cell, self.predicted
+        if rows is None or cell is None or predicted is None:
+            return False
+        if self.constants.n_outcomes == 1:
+            lead = self.weights[cell]
+        else:
+            targets = self.weights.reshape(self.constants.n_outcomes, -1).T[cell]
+            own = np.arange(targets.shape[1]) == rows.label[:, None]
+            lead = targets[own] - np.where(own, -np.inf, targets).max(axis=1)
+        is_clear = lead > CLEAR_LEAD
+        if not is_clear.any():
+            return False
+        label = rows.label[is_clear]
+        constant_error = 1.0 - float(np.bincount(label).max()) / len(label)
+        error = float(np.mean(predicted[is_clear] != label))
+        return constant_error > 0 and error <= min(
+            MEMORIZED, MEMORIZED_OF_CONSTANT * constant_error
+        )
 
     def check_labels(self, label: Any) -> None:
         """Makes sure, once, that the library's data set has the labels this was made for.

@@ -6,7 +6,6 @@ quick: modules that import NumPy, pandas or PyTorch are imported inside the comm
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import gc
 import io
@@ -22,12 +21,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 import fairgrad
-from fairgrad.cli.audit import audit, compare, impact
-from fairgrad.cli.fit import certify, demo, fit, frontier
-from fairgrad.cli.monitor import monitor
+from fairgrad.cli.commands import COMMANDS
 from fairgrad.cli.options import CommandGroup
-from fairgrad.cli.predict import predict
-from fairgrad.cli.sql import sql
 from fairgrad.signs import HANDLER
 
 if TYPE_CHECKING:
@@ -38,14 +33,12 @@ FAILED, STOPPED, NOT_READ = 2, 130, 141
 
 DEBUG = "FAIRGRAD_DEBUG"
 OPTIONS = {
-    "certify": "fairgrad certify",
     "max_unfairness": "--max-unfairness",
     "min_accuracy": "--min-accuracy",
     "y_score": "--score",
     "y_desirable": "--desirable",
     "sample_weight": "--weight",
     "cluster": "--cluster",
-    "baseline": "--baseline",
     "y_pred": "--prediction",
     "y_true": "--target",
     "min_group": "--min-group",
@@ -96,41 +89,25 @@ def app(verbose: bool, quiet: bool) -> None:  # noqa: ARG001 - `output.is_quiet`
       fairgrad fit data.csv --target income --sensitive sex --out model/
       fairgrad audit model/ new.csv
 
-    Exit codes: 0: success; 1: the verdict matches --fail-on, or `certify` certified no model;
-    2: error, with a message.
+    Exit codes: 0: success; 1: the verdict matches --fail-on, or `certify` did not certify the
+    model; 2: error, with a message.
     """  # noqa: D301 - click reads the character, not its spelling
     if verbose:
         raise click.UsageError("--verbose is for --version only.")
 
 
-@click.command(add_help_option=False, context_settings={"ignore_unknown_options": True})
-@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-def bench(arguments: tuple[str, ...]) -> NoReturn:  # noqa: ARG001 - whatever it is, it cannot be done
-    """Run the paper's experiments (needs the package fairgrad-bench)."""
-    raise click.ClickException(
-        "The benchmark is a separate package; install it with `pip install fairgrad-bench`."
-    )
-
-
-def _add_commands(built_in: Sequence[click.Command]) -> None:
-    """Adds the program's commands, then those of other packages, which replace ours by name."""
-    for command in built_in:
-        app.add_command(command)
-    for plugin in entry_points(group="fairgrad.commands"):
-        with contextlib.suppress(ImportError):  # a package that was removed must not stop the rest
-            app.add_command(plugin.load(), plugin.name)
-
-
-_add_commands((demo, fit, predict, audit, compare, impact, monitor, frontier, certify, sql, bench))
+for command in COMMANDS:
+    app.add_command(command)
+for plugin in entry_points(group="fairgrad.commands"):  # they replace ours by name
+    with contextlib.suppress(ImportError):  # a package that was removed must not stop the rest
+        app.add_command(plugin.load(), plugin.name)
 
 
 def main(
     arguments: Sequence[str] | None = None, command: click.Command = app, name: str = "fairgrad"
 ) -> NoReturn:
     """Runs the program, or a command of another package, and exits with its exit code."""
-    # Nearly all that is imported stays: looking for garbage in it, and at its end, is time lost.
-    gc.set_threshold(100_000)
-    atexit.register(_end)
+    gc.set_threshold(100_000)  # nearly all that is imported stays: searching it takes time
     # Small networks are slower with two threads than with one.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     files = sys.modules.get("fairgrad.files")
@@ -181,12 +158,6 @@ def _run(arguments: Sequence[str] | None, command: click.Command, name: str) -> 
         sys.exit(NOT_READ if left.code == 1 else left.code)
     except Exception as error:  # noqa: BLE001 - the user gets a sentence, whatever happened
         _explain(error)
-
-
-def _end() -> None:
-    """Leaves what was imported as it is, without a search for garbage in it."""
-    if "duckdb" not in sys.modules:  # which prints what it takes for leaks
-        gc.freeze()
 
 
 def _explain(error: Exception) -> NoReturn:

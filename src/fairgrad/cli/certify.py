@@ -1,4 +1,4 @@
-"""``fairgrad certify MODEL TABLE``: judges a model that is trained already on new rows.
+"""``fairgrad certify``: judges a model on new rows.
 
 Each look at the model is recorded in its folder, and all looks share one error. Rows of its
 training table are recognized by their digests, and refused.
@@ -17,7 +17,7 @@ from fairgrad.audit.certificate import look_share
 from fairgrad.audit.record import made_at
 from fairgrad.cli import output
 from fairgrad.cli.audit import decided_people
-from fairgrad.cli.folder import DIGESTS, LOOKS, Provenance, audit_values, same_data
+from fairgrad.cli.folder import DIGESTS, LOOKS, provenance, same_data
 from fairgrad.cli.request import AuditRequest
 from fairgrad.files import locked, read_sealed, sealed_json, write_whole
 from fairgrad.tables.reading import pieces, table_name
@@ -28,49 +28,37 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from fairgrad.cli.audit import DecidedPeople
+    from fairgrad.cli.people import AuditedPeople
 
 SCHEMA, SCHEMA_VERSION = "fairgrad.looks", 1
 
 
-def certify_model(options: dict[str, Any]) -> int:
+def certify(params: dict[str, Any]) -> int:
     """Judges a model on a table, records it, and shows the result; 0 if the model is certified.
 
-    Args:
-        options: those of `certify` that are about an audit; the first table is the model's folder.
-
     Raises:
-        ValueError: if there is no table, or its rows are those the model was trained on.
+        ValueError: if the rows are those the model was trained on.
     """
-    folder, *tables = options["table"]
-    if not tables:
-        raise ValueError(
-            f"{folder} is a model; add a table of new rows: fairgrad certify {folder} new.csv"
-        )
-    request = AuditRequest.from_options({**options, "subject": folder, "table": tuple(tables)})
-    decided, source = decided_people(request), Provenance.of(request.table)
-    people = decided.people
-    overlap = _overlap(decided, request)
+    request = AuditRequest.from_options(params)
+    if request.model is None:
+        raise ValueError(f"{params['subject']} is a file; give the folder of a model first")
+    people, source = decided_people(request), provenance(request.table)
+    overlap = _overlap(people, request)
     question = {
-        "data": source.to_dict()["data"],
-        "measures": [str(one) for one in decided.judged],
-        "options": {name: options[name] for name in ("tolerance", "min_group", "weight")},
+        "data": source["data"],
+        "measures": [str(one) for one in people.judged],
+        "options": {name: params[name] for name in ("tolerance", "min_group", "weight")},
         "sensitive": list(people.columns.sensitive),
     }
-    path = Path(folder).expanduser() / LOOKS
+    path = Path(request.model).expanduser() / LOOKS
     with locked(path):
         looks = _read_looks(path)
         # The same question has the same answer, which tells nothing new.
         asked = [i for i, one in enumerate(looks, start=1) if one["question"] == question]
         look = asked[0] if asked else len(looks) + 1
         confidence = 1 - (1 - request.confidence) * look_share(look)
-        audit = people.audit(
-            decided.predicted,
-            replace(request, confidence=confidence),
-            decided.judged,
-            **decided.further,
-        )
-        one_model = Candidacy(0, float("nan"), 1, 0)
+        audit = people.audit(replace(request, confidence=confidence))
+        one_model = Candidacy()
         certificate = Certificate(audit, one_model, overlap=overlap, look=look)
         if not asked:
             entry = {
@@ -83,18 +71,22 @@ def certify_model(options: dict[str, Any]) -> int:
             write_whole(path, sealed_json({**head, "looks": [*looks, entry]}) + "\n")
     output.notes(people.notes)
     if request.as_json:
-        values = {"certificate": certificate.to_dict(), "audit": audit_values(audit, source)}
+        values = {
+            "certificate": certificate.to_dict(),
+            "audit": {**audit.to_dict(), "provenance": source},
+        }
         output.show_json({**values, "notes": people.notes})
     else:
-        output.say_certificate(certificate)
+        style = "bold green" if certificate.is_certified else "bold red"
+        output.say_paragraph(certificate.sentence, style)
         output.show_audit(audit)
         output.inform(f"Recorded: {path}")
     return 0 if certificate.is_certified else 1
 
 
-def _overlap(decided: DecidedPeople, request: AuditRequest) -> tuple[int, int] | None:
+def _overlap(people: AuditedPeople, request: AuditRequest) -> tuple[int, int] | None:
     """How many of the rows equal a training row; None if that cannot be known."""
-    model, people, table = decided.model, decided.people, table_name(request.table)
+    model, table = people.model, table_name(request.table)
     assert model is not None  # noqa: S101 - for type checkers
     if same_data(request.table, model.provenance):
         raise ValueError(f"the model was trained on {table}; a certificate needs new rows")

@@ -1,4 +1,4 @@
-"""Audits of tables of any size: who counts their rows, and by what.
+"""Audits of tables of any size, and ``fairgrad sql``: who counts rows, and by what.
 
 duckdb counts large tables where they lie, a warehouse runs our query, or the user has counts. What
 an audit needs is the same in all cases, and as if the rows had been read: `AuditedPeople`.
@@ -11,12 +11,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
 import numpy as np
 import pandas as pd
 
 from fairgrad.audit.counts import RowCounts
 from fairgrad.cli import output
-from fairgrad.cli.folder import all_files, held_out_rows, same_data
+from fairgrad.cli.folder import STORED, all_files, held_out_rows, same_data
 from fairgrad.cli.people import (
     AuditedPeople,
     check_columns,
@@ -25,6 +26,7 @@ from fairgrad.cli.people import (
     model_predictions,
     read_people,
 )
+from fairgrad.cli.request import AuditRequest, read_columns, read_options
 from fairgrad.tables.features import Oddities, TableFeature, read_groups
 from fairgrad.tables.reading import (
     ReadingReport,
@@ -36,7 +38,7 @@ from fairgrad.tables.reading import (
     table_files,
     table_name,
 )
-from fairgrad.tables.sample import large_table
+from fairgrad.tables.sample import cell_query, large_table, planned
 from fairgrad.tables.scan import (
     INSTALL,
     LARGE,
@@ -49,16 +51,13 @@ from fairgrad.tables.scan import (
     open_scan,
     run_watched,
 )
-from fairgrad.tables.sql import LEAST, N_ROWS, SQUARES, CountQuery
+from fairgrad.tables.sql import LEAST, N_ROWS, SQUARES, CountQuery, SampleQuery
 from fairgrad.tables.values import cut_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from fairgrad.cli.folder import SavedModel
-    from fairgrad.cli.request import AuditRequest
     from fairgrad.tables.dialect import ReadingOptions
     from fairgrad.tables.reading import TableSource
     from fairgrad.tables.roles import ColumnRoles
@@ -81,7 +80,10 @@ def audited_people(request: AuditRequest) -> AuditedPeople:
     # A search and clusters need the rows themselves.
     if is_scanned(table) and not request.search and not request.cluster:
         try:
-            return _count_people(request)
+            query = count_query(request)
+            with open_scan(table, request.reading) as scan:
+                check_columns(request.columns, request.further, scan.names)
+                return _gather(scan.count(query, run_shown), request)
         except ScanError as reason:
             if database_table(table) is not None:
                 raise ValueError(f"{table_name(table)}: {reason}") from None
@@ -105,7 +107,7 @@ def count_query(request: AuditRequest) -> CountQuery:
     if score is not None and (request.threshold is None or "prediction" in further):
         raise ScanError("--score beside --prediction needs every score")
     keys = [columns.target, *(name for name in columns.sensitive if name not in columns.bins)]
-    keys += [further[name] for name in ("prediction", "baseline") if name in further]
+    keys += [further["prediction"]] if "prediction" in further else []
     query = CountQuery(
         tuple(dict.fromkeys(keys)),
         bins={name: list(edges) for name, edges in columns.bins.items()},
@@ -120,20 +122,12 @@ def count_query(request: AuditRequest) -> CountQuery:
     return query
 
 
-def _count_people(request: AuditRequest) -> AuditedPeople:
-    query, columns, further = count_query(request), request.columns, request.further
-    with open_scan(request.table, request.reading) as scan:
-        check_columns(columns, further, scan.names)
-        answer = scan.count(query, run_shown)
-    return _gather(answer, request)
-
-
 def _gather(answer: CountedAnswer, request: AuditRequest) -> AuditedPeople:
     frame, weight, columns, further = answer.frame, None, request.columns, request.further
     if "weight" in further:
         weight = frame[further["weight"]].to_numpy(dtype=np.float64)
     wanted = [columns.target, *columns.sensitive, *further.values()]
-    notes = ReadingReport.of(frame).sentences(wanted, "--", gaps=True)
+    notes = ReadingReport.of(frame).sentences(wanted, gaps=True)
     counts = RowCounts(answer.times.astype(np.float64), weight, answer.squares)
     return gathered(frame, request, columns, further, notes=notes, counts=counts)
 
@@ -152,11 +146,8 @@ def read_counts(
     lacking = [name for name in needed if name not in names]
     if lacking:
         raise ValueError(
-            f"--counts: {table_name(table)} has no column {lacking[0]!r}; it is what the query "
-            "of `fairgrad sql counts` calls "
-            + {N_ROWS: "the number of rows", SQUARES: "the sum of squared weights"}.get(
-                lacking[0], "the smallest weight"
-            )
+            f"--counts: {table_name(table)} has no column {lacking[0]!r}; expected the answer to "
+            "the query of `fairgrad sql counts`"
         )
     kept = dict.fromkeys([columns.target, *columns.sensitive, *further.values(), *needed])
     read = pieces(
@@ -164,24 +155,21 @@ def read_counts(
     )
     raw = pd.concat(list(read), ignore_index=True)
     numbers = {name: _numbers(raw[name], table) for name in needed}
-    times = numbers[N_ROWS]
-    if (times != np.floor(times)).any():
+    if (numbers[N_ROWS] % 1 != 0).any():
         raise ValueError(f"--counts: {N_ROWS} holds numbers that are not whole")
-    raw, numbers = (
-        raw[times > 0].reset_index(drop=True),
-        {k: v[times > 0] for k, v in numbers.items()},
-    )
+    is_used = numbers[N_ROWS] > 0
+    raw = raw[is_used].reset_index(drop=True)
+    numbers = {name: values[is_used] for name, values in numbers.items()}
     if not len(raw):
         raise ValueError(f"{table_name(table)} has no rows")
-    frame = read_counted(
-        raw.drop(columns=needed), numbers[N_ROWS].astype(np.int64), options=reading
-    )
+    times = numbers[N_ROWS].astype(np.int64)
+    frame = read_counted(raw.drop(columns=needed), times, options=reading)
     if "score" in further and not set(frame[further["score"]].dropna()) <= {0, 1}:
         raise ValueError(
             f"--counts: {further['score']!r} holds scores; the query of `fairgrad sql counts` "
             "gives 1 where the score reaches the threshold, and 0 elsewhere"
         )
-    return CountedAnswer(frame, numbers[N_ROWS].astype(np.int64), numbers.get(SQUARES), raw)
+    return CountedAnswer(frame, times, numbers.get(SQUARES), raw)
 
 
 def _numbers(column: pd.Series, table: TableSource) -> Any:
@@ -196,22 +184,17 @@ def _numbers(column: pd.Series, table: TableSource) -> Any:
     return numbers
 
 
-def predicted_people(
-    model: SavedModel, request: AuditRequest
-) -> tuple[AuditedPeople, Any, NDArray[np.float64] | None, bool]:
+def predicted_people(model: SavedModel, request: AuditRequest) -> AuditedPeople:
     """The rows of a table, with what a model predicts for them: counted, or held.
 
-    Returns:
-        The people; their predictions; (n, labels) scores, labels sorted, or None where rows are
-        counted: curves, calibration and thresholds rest on the score of every row; and whether
-        predictions are those kept of a cross-validation.
+    Counted rows have no scores: curves, calibration and thresholds rest on the score of every row.
 
     Raises:
         ValueError: if rows must be counted, and an option needs single ones.
     """
     per_row = ("score", "weight", "cluster", "time", "search")
     needs = [name for name in per_row if getattr(request, name)]
-    columns = model_columns(model, request.sensitive, ignore_case=request.ignore_case)
+    columns = model_columns(model, request)
     if request.held_out and model.held_out:
         if needs:
             raise ValueError(
@@ -221,11 +204,9 @@ def predicted_people(
     elif needs or request.held_out or not _is_large(request.table):
         return _held_people(model, columns, request)
     table, reading = request.table, request.reading
-    further = {"baseline": request.baseline} if request.baseline else {}
-    check_columns(columns, further, column_names(table, reading))
+    columns.check(column_names(table, reading))
     reading = replace(reading, missing=(*reading.missing, *model.missing))
-    keys = [columns.target, *columns.sensitive, *further.values()]
-    needed = list(dict.fromkeys([*keys, *model.needed]))
+    needed = list(dict.fromkeys([columns.target, *columns.sensitive, *model.needed]))
     with tempfile.TemporaryDirectory() as folder:
         if request.held_out:
             if not same_data(table, model.provenance):
@@ -235,9 +216,9 @@ def predicted_people(
             rows = large_table(table, reading, Path(folder), **model.held_out).held_out(needed)
         else:
             rows = pieces(table, needed, texts=True, options=reading)
-        asked = replace(request, reading=reading)
-        people = counted_people(rows, [model], asked, columns, further)
-    return people, people.frame[PREDICTED].to_numpy(dtype=object), None, False
+        people = counted_people(rows, [model], replace(request, reading=reading), columns)
+    people.predicted = people.frame[PREDICTED].to_numpy(dtype=object)
+    return people
 
 
 def _is_large(table: TableSource) -> bool:
@@ -248,29 +229,24 @@ def _is_large(table: TableSource) -> bool:
     return parquet_size(files)[1] >= LARGE_TABLE
 
 
-def _held_people(
-    model: SavedModel, columns: ColumnRoles, request: AuditRequest
-) -> tuple[AuditedPeople, Any, NDArray[np.float64], bool]:
+def _held_people(model: SavedModel, columns: ColumnRoles, request: AuditRequest) -> AuditedPeople:
     """The same for rows that are held."""
-    in_order = np.sort(model.labels)
-    kept = [f"probability of {label}" for label in in_order]  # as the audit sorts labels
-    stored = [f"{name} of the cross-validation" for name in ("prediction", *kept)]
 
     def held_out(frame: pd.DataFrame) -> pd.DataFrame:
-        """The rows held out; of a cross-validation with the predictions that were kept."""
-        rows, judged = held_out_rows(frame, str(request.model), request.table, model)
-        if judged is None:
-            return rows
-        pairs = zip(stored, ("prediction", *kept), strict=True)
-        return rows.assign(**{new: judged[name].to_numpy() for new, name in pairs})
+        return held_out_rows(frame, str(request.model), request.table, model)
 
     select = held_out if request.held_out else None
     people = read_people(request, columns, request.further, [model], select)
+    in_order = np.argsort(np.asarray(model.labels, dtype=str))  # as the audit sorts labels
+    stored = [f"{STORED}probability of {model.labels[i]}" for i in in_order]
     if stored[0] in people.frame:  # by models that were not kept
-        predicted = people.frame[stored[0]].to_numpy(dtype=object)
-        return people, predicted, people.frame[stored[1:]].to_numpy(dtype=np.float64), True
-    predicted, scores = model_predictions(model, people, request.reading.missing)
-    return people, predicted, scores[:, np.argsort(np.asarray(model.labels, dtype=str))], False
+        people.predicted = people.frame[f"{STORED}prediction"].to_numpy(dtype=object)
+        people.further["y_score"] = people.frame[stored].to_numpy(dtype=np.float64)
+        people.asked["Model"] = ", cross-validated"
+        return people
+    people.predicted, scores = model_predictions(model, people, request.reading.missing)
+    people.further["y_score"] = scores[:, in_order]
+    return people
 
 
 def counted_people(
@@ -278,7 +254,6 @@ def counted_people(
     models: Sequence[SavedModel],
     request: AuditRequest,
     columns: ColumnRoles,
-    further: Mapping[str, str],
 ) -> AuditedPeople:
     """Rows counted by what they hold and what models predict for them.
 
@@ -287,10 +262,9 @@ def counted_people(
         models: one or two; their predictions are the columns `PREDICTED` and `BASELINE`.
         request: which table, and how to read it.
         columns: the role of each column.
-        further: columns of the table that are needed, by the option that names them.
     """
     model, reading = models[0], request.reading
-    keys = list(dict.fromkeys([columns.target, *columns.sensitive, *further.values()]))
+    keys = [columns.target, *columns.sensitive]
     predicted = [PREDICTED, BASELINE][: len(models)]
     cut = [TableFeature(name, "number", has_gaps=True) for name in columns.bins]
     odd, decimal = Oddities(), "."
@@ -331,9 +305,9 @@ def counted_people(
         frame[name] = pd.Categorical(counts[name], categories=names_of)
     for name in predicted:
         frame[name] = counts[name].to_numpy(dtype=object)
-    notes = [*report.sentences(keys, "--", gaps=True), *odd.sentences()]
+    notes = [*report.sentences(keys, gaps=True), *odd.sentences()]
     held = RowCounts(times.astype(np.float64))
-    return gathered(frame, request, columns, further, [model], notes=notes, counts=held)
+    return gathered(frame, request, columns, {}, [model], notes=notes, counts=held)
 
 
 def _added(parts: Sequence[pd.DataFrame], keys: list[str]) -> pd.DataFrame:
@@ -354,3 +328,29 @@ def run_shown(connection: Any, sql: str) -> Any:
         return run_watched(
             connection, sql, lambda done: update("Counting rows", completed=max(done, 0.0))
         )
+
+
+def print_counts(params: dict[str, Any]) -> int:
+    """Prints the query that counts the rows of a table in a warehouse for an audit."""
+    table, dialect = params["table"], params["dialect"]
+    request = AuditRequest.from_options({**params, "table": (table,)})
+    if request.prediction or request.score or not (request.target and request.columns.sensitive):
+        request.check_columns()
+    try:
+        click.echo(count_query(request).sql(table, dialect), nl=False)
+    except ScanError as reason:
+        raise ValueError(f"fairgrad sql: {reason}") from None
+    return 0
+
+
+def print_sample(params: dict[str, Any]) -> int:
+    """Prints the query that draws a sample of a table in a warehouse to train on."""
+    columns, key = read_columns(params), tuple(params["key"])
+    if not key:
+        raise ValueError("--key is missing; name the columns that identify a row")
+    counted = (params["counts"],)
+    answer = read_counts(counted, columns, {}, read_options(params, counted))
+    query = SampleQuery(cell_query(columns), key=key, seed=params["seed"], test=params["test_size"])
+    drawn, _ = planned(query, answer, columns, params["train_rows"])
+    click.echo(drawn.sql(params["table"], params["dialect"]), nl=False)
+    return 0

@@ -8,10 +8,7 @@ import json
 import math
 import os
 import shlex
-import tempfile
-import zipfile
 from dataclasses import asdict, dataclass, field
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +19,7 @@ import fairgrad
 from fairgrad.audit.record import made_at, used_versions
 from fairgrad.audit.seen_rows import row_digests
 from fairgrad.columns import with_formulas
+from fairgrad.definitions import BOUND, DEFINITIONS
 from fairgrad.files import read_sealed, sealed_json
 from fairgrad.tables.features import Oddities, TableFeature, check_columns, read_groups
 from fairgrad.tables.reading import table_files, table_name
@@ -29,16 +27,16 @@ from fairgrad.tables.roles import ColumnRoles
 from fairgrad.tables.scan import database_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     import pandas as pd
     from numpy.typing import NDArray
 
-    from fairgrad.audit import Audit, Certificate, SeenRows
+    from fairgrad.audit import SeenRows
     from fairgrad.tables.encoder import TableEncoder
     from fairgrad.tables.reading import TableSource
 
-SCHEMA, SCHEMA_VERSION = "fairgrad.model", 4
+SCHEMA, SCHEMA_VERSION = "fairgrad.model", 5
 
 MARK = "fairgrad.json"
 """The file that marks a folder as written by this program."""
@@ -48,29 +46,29 @@ POINTS, SAMPLE, ROWS = "frontier.csv", "people.csv", "test_rows.csv"
 DIGESTS, LOOKS = "training_rows.npz", "looks.json"
 """Digests of the training rows (`SeenRows`), and the certificates that were asked for."""
 
-TREES = "trees.zip"
-"""The boosted trees of a model, in their library's own format, beside `MODEL`."""
-
-TREE = "boosted trees "
-"""What stands in `MODEL` instead of trees, before their number."""
-
-TREE_LIBRARIES = {"lightgbm": "txt", "xgboost": "ubj"}
-"""Libraries that grow boosted trees, and the ending of their files."""
+STORED = "cross-validation: "
+"""What the names of columns of kept predictions begin with."""
 
 FEATURE = {
     "name": str, "kind": str, "values": [str], "numbers": bool, "median": float, "low": float,
     "high": float, "has_gaps": bool,
 }  # fmt: skip
+FILES = [{"name": str, "bytes": int, "sha256": str}]
 FORM = {
-    "target": str, "labels": [str], "sensitive": [str], "bins": dict, "uses_sensitive": bool,
-    "missing": [str], "provenance": dict, "held_out": dict, "features": dict,
-    "groups": [FEATURE], "settings": {"model": str, "measures": list},
+    "target": str, "labels": [str], "sensitive": [str], "bins": {str: [float]},
+    "uses_sensitive": bool, "missing": [str], "provenance": {"data": FILES, "test": FILES},
+    "held_out": dict, "features": dict, "groups": [FEATURE],
+    "settings": {
+        "model": str, "measures": [str], "within": [str], "separate": bool,
+        "desirable": (str, type(None)),
+    },
 }  # fmt: skip
-"""What `MARK` must hold: types by name, a list for any number of the same."""
+"""What `MARK` must hold: types by name, several in a tuple, a list for any number of the same, and
+`str` for any name."""
 
 OURS = frozenset(
     {
-        MARK, MODEL, AUDIT, CARD, REPORT, POINTS, SAMPLE, ROWS, TREES, DIGESTS, LOOKS,
+        MARK, MODEL, AUDIT, CARD, REPORT, POINTS, SAMPLE, ROWS, DIGESTS, LOOKS,
         f".{LOOKS}.lock",
     }
 )  # fmt: skip
@@ -151,20 +149,16 @@ class SavedModel:
         return row_digests(self.encoder.encode(features))
 
     def save(self, folder: Path) -> None:
-        """Writes the model and what is needed to use it into a folder.
-
-        Boosted trees are in their library's own format.
-        """
+        """Writes the model and what is needed to use it into a folder."""
         from fairgrad import persistence  # noqa: PLC0415 - imports PyTorch
 
-        pipeline = self.pipeline
-        if self.settings["model"] in TREE_LIBRARIES:
-            pipeline = _without_trees(pipeline, self.settings["model"], folder)
-        else:  # so that the pipeline takes tables as they are
-            pipeline = copy.deepcopy(pipeline)
-            pipeline[-1].feature_names_in_ = self.encoder.get_feature_names_out()
+        pipeline = copy.deepcopy(self.pipeline)  # so that it takes tables as they are
+        pipeline[-1].feature_names_in_ = self.encoder.get_feature_names_out()
         persistence.save(pipeline, folder / MODEL)
         known = {
+            "schema": SCHEMA,
+            "schema_version": SCHEMA_VERSION,
+            "fairgrad_version": fairgrad.__version__,
             "target": self.columns.target,
             "labels": self.labels,
             "sensitive": list(self.columns.sensitive),
@@ -179,78 +173,7 @@ class SavedModel:
         }
         if self.seen is not None:
             self.seen.save(folder / DIGESTS)
-        write_mark(folder, SCHEMA, SCHEMA_VERSION, known)
-
-
-def _without_trees(pipeline: Any, library: str, folder: Path) -> Any:
-    """A copy of a pipeline with numbers instead of boosted trees, which are written by number."""
-    library_module = import_module(f"fairgrad.{library}")
-    kinds = (library_module.FairBoostingMixin,)
-    trees: list[Any] = []
-
-    def number(tree: Any) -> str:
-        trees.append(tree)
-        return f"{TREE}{len(trees) - 1}"
-
-    bare = copy.copy(pipeline)
-    classifier = copy.copy(pipeline[-1])
-    classifier.estimator = None  # unfitted, and not needed any more
-    fitted = {
-        name: _replaced(value, lambda one: isinstance(one, kinds), number)
-        for name, value in vars(classifier).items()
-    }
-    classifier.__dict__ |= fitted
-    bare.steps = [*pipeline.steps[:-1], (pipeline.steps[-1][0], classifier)]
-    with tempfile.TemporaryDirectory() as place, zipfile.ZipFile(folder / TREES, "w") as archive:
-        for i, tree in enumerate(trees):
-            library_module.save(tree, Path(place) / f"{i}.{TREE_LIBRARIES[library]}")
-        for file in sorted(Path(place).iterdir()):
-            archive.write(file, file.name, zipfile.ZIP_DEFLATED)
-    return bare
-
-
-def _with_trees(pipeline: Any, library: str, folder: Path) -> Any:
-    """The pipeline that `_without_trees` has taken apart."""
-    from fairgrad import persistence  # noqa: PLC0415 - as in load_model
-
-    try:
-        library_module = import_module(f"fairgrad.{library}")
-    except ImportError:
-        raise ValueError(
-            f"{folder} needs the package {library}: pip install 'fairgrad[{library}]'"
-        ) from None
-    persistence.check_archive(folder / TREES)
-    with tempfile.TemporaryDirectory() as place, zipfile.ZipFile(folder / TREES) as archive:
-        for name in archive.namelist():
-            if Path(name).name == name:  # nothing is written elsewhere
-                (Path(place) / name).write_bytes(archive.read(name))
-
-        def read(marker: str) -> Any:
-            path = Path(place) / f"{marker.removeprefix(TREE)}.{TREE_LIBRARIES[library]}"
-            if not path.is_file():
-                raise ValueError(f"{folder / TREES} is damaged: {path.name} is missing")
-            return library_module.load(path)
-
-        classifier = pipeline[-1]
-        classifier.__dict__ |= {
-            name: _replaced(value, _is_marker, read) for name, value in vars(classifier).items()
-        }
-    return pipeline
-
-
-def _is_marker(value: Any) -> bool:
-    return isinstance(value, str) and value.startswith(TREE)
-
-
-def _replaced(value: Any, is_wanted: Callable[[Any], bool], change: Callable[[Any], Any]) -> Any:
-    """A value with some parts of its lists and dictionaries changed."""
-    if is_wanted(value):
-        return change(value)
-    if isinstance(value, list | tuple):
-        return type(value)(_replaced(one, is_wanted, change) for one in value)
-    if isinstance(value, dict):
-        return {name: _replaced(one, is_wanted, change) for name, one in value.items()}
-    return value
+        (folder / MARK).write_text(sealed_json(known) + "\n", encoding="utf-8")
 
 
 def load_model(folder: str | Path, names: list[str]) -> SavedModel:
@@ -268,11 +191,8 @@ def load_model(folder: str | Path, names: list[str]) -> SavedModel:
         what = "is not a folder" if not path.is_dir() else f"is not a model: it has no {MARK}"
         raise ValueError(f"{folder} {what}; give a folder that `fairgrad fit` has written")
     known = _read_mark(path / MARK)
-    library = known["settings"]["model"]
-    grows_trees = library in TREE_LIBRARIES
-    for file in (MODEL, TREES) if grows_trees else (MODEL,):
-        if not (path / file).is_file():
-            raise ValueError(f"{folder} is incomplete: {file} is missing; fit the model again")
+    if not (path / MODEL).is_file():
+        raise ValueError(f"{folder} is incomplete: {MODEL} is missing; fit the model again")
     groups = [TableFeature.from_dict(values) for values in known["groups"]]
     columns = ColumnRoles(
         target=known["target"],
@@ -284,8 +204,6 @@ def load_model(folder: str | Path, names: list[str]) -> SavedModel:
     from fairgrad import persistence  # noqa: PLC0415 - PyTorch, after all quick checks
 
     pipeline = persistence.load(path / MODEL)
-    if grows_trees:
-        pipeline = _with_trees(pipeline, library, path)
     check_columns(names, [*getattr(pipeline[0], "features_", ()), *groups])
     same = {name: known[name] for name in ("labels", "settings", "provenance", "held_out")}
     missing = tuple(known["missing"])
@@ -313,17 +231,11 @@ def _check_works(model: SavedModel, folder: str | Path) -> None:
 
 def held_out_rows(
     frame: pd.DataFrame, folder: str, table: Sequence[str], model: SavedModel
-) -> tuple[pd.DataFrame, pd.DataFrame | None]:
+) -> pd.DataFrame:
     """The rows of the training table that a model was judged on when it was trained.
 
-    Args:
-        frame: the table.
-        folder: of the model.
-        table: its files.
-        model: as loaded from the folder.
-
-    Returns:
-        The rows; and, if they were judged by cross-validation, the predictions kept of it.
+    If they were judged by cross-validation, the predictions kept of it are columns whose names
+    begin with `STORED`.
 
     Raises:
         ValueError: if the table is another one, or the folder does not say which rows.
@@ -341,17 +253,7 @@ def held_out_rows(
     judged = pd.read_csv(path, dtype={"prediction": str}, keep_default_na=False)
     judged["prediction"] = with_formulas(judged["prediction"])
     rows = frame.iloc[judged["row"].to_numpy() - 1].reset_index(drop=True)
-    return rows, judged if "fold" in judged else None
-
-
-def write_mark(folder: Path, schema: str, schema_version: int, known: dict[str, Any]) -> None:
-    """Writes the file that says what a folder holds."""
-    head = {
-        "schema": schema,
-        "schema_version": schema_version,
-        "fairgrad_version": fairgrad.__version__,
-    }
-    (folder / MARK).write_text(sealed_json(head | known) + "\n", encoding="utf-8")
+    return rows.join(judged.add_prefix(STORED)) if "fold" in judged else rows
 
 
 def _read_mark(path: Path) -> dict[str, Any]:
@@ -376,11 +278,16 @@ def _read_mark(path: Path) -> dict[str, Any]:
         _check_form(known.get(name), form, name, path)
     if not known["labels"]:
         raise ValueError(f"{path} is damaged (labels: there are none)")
+    for name in known["settings"]["measures"]:
+        if name not in DEFINITIONS and not BOUND.fullmatch(name.strip()):
+            raise ValueError(f"{path} is damaged (settings.measures: {name!r:.40} is unknown)")
     return known
 
 
 def _check_form(value: Any, form: Any, place: str, path: Path) -> None:
     """Refuses a value that is not of its form: a type, a list of them, or a dictionary."""
+    if isinstance(form, tuple):
+        form = type(value) if type(value) in form else form[0]
     kind: Any = type(form) if isinstance(form, list | dict) else form
     if kind is float and type(value) is int and abs(value) < 2**63:
         value = float(value)
@@ -392,8 +299,8 @@ def _check_form(value: Any, form: Any, place: str, path: Path) -> None:
         for i, one in enumerate(value):
             _check_form(one, form[0], f"{place}[{i}]", path)
     elif isinstance(form, dict):
-        for name, entry in form.items():
-            _check_form(value.get(name), entry, f"{place}.{name}", path)
+        for name in value if str in form else form:
+            _check_form(value.get(name), form.get(str, form.get(name)), f"{place}.{name}", path)
 
 
 def check_folder(
@@ -453,95 +360,55 @@ MUCH = 1 << 30
 MOST_NAMED = 20
 
 
-@dataclass(frozen=True)
-class TableFile:
-    """A file that was read.
+def provenance(table: TableSource, test: str | None = None) -> dict[str, Any]:
+    """What a result of the running command rests on: data, command, date, versions.
 
-    Attributes:
-        name: without its folder.
-        bytes: its size.
-        sha256: its hash, as ``sha256sum`` prints it; empty where there is much data, of which a
-            query needs a few columns only.
+    Much data is not hashed, as a query needs a few columns only.
     """
-
-    name: str
-    bytes: int
-    sha256: str
-
-
-@dataclass(frozen=True)
-class Provenance:
-    """What a result rests on.
-
-    Attributes:
-        data: the files of the table.
-        test: the files of the table of --test.
-        command: as it was typed.
-        date: of the result, in UTC; that of SOURCE_DATE_EPOCH if it is set.
-        versions: of Python and the packages.
-    """
-
-    data: tuple[TableFile, ...]
-    test: tuple[TableFile, ...]
-    command: str
-    date: str
-    versions: Mapping[str, str]
-
-    @classmethod
-    def of(cls, table: TableSource, test: str | None = None) -> Provenance:
-        """That of a result of the running command."""
-        data, judged = (_hashed(source) for source in (table, test or ()))
-        return cls(data, judged, _command(), made_at(), used_versions())
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
-        known = asdict(self)
-        return {**known, "data": [*known["data"]], "test": [*known["test"]]}
-
-    def in_words(self) -> dict[str, str]:
-        """For people."""
-        files = {"Data": self.data, "Test data": self.test}
-        texts = {name: _in_words(hashed) for name, hashed in files.items() if hashed}
-        packages = ", ".join(f"{name} {number}" for name, number in self.versions.items())
-        return {**texts, "Date": self.date, "Versions": packages, "Command": self.command}
+    context = click.get_current_context(silent=True)
+    typed = (context.find_root().obj if context else None) or ()
+    return {
+        "data": _hashed(table),
+        "test": _hashed(test or ()),
+        "command": shlex.join(["fairgrad", *typed]) if context else "",
+        "date": made_at(),
+        "versions": used_versions(),
+    }
 
 
-def _in_words(files: Sequence[TableFile]) -> str:
-    names = [
-        f"{one.name}, SHA-256 {one.sha256}" if one.sha256 else f"{one.name}, {one.bytes:,} bytes"
-        for one in files[:MOST_NAMED]
-    ]
-    more = len(files) - MOST_NAMED
-    return "; ".join([*names, *([f"and {more:,} more files"] if more > 0 else ())])
+def provenance_words(source: Mapping[str, Any]) -> dict[str, str]:
+    """A provenance for people."""
+    words: dict[str, str] = {}
+    for name, files in {"Data": source["data"], "Test data": source["test"]}.items():
+        listed = [
+            f"{one['name']}, SHA-256 {one['sha256']}"
+            if one["sha256"]
+            else f"{one['name']}, {one['bytes']:,} bytes"
+            for one in files[:MOST_NAMED]
+        ]
+        more = len(files) - MOST_NAMED
+        listed += [f"and {more:,} more files"] if more > 0 else []
+        words |= {name: "; ".join(listed)} if files else {}
+    packages = ", ".join(f"{name} {number}" for name, number in source["versions"].items())
+    return {**words, "Date": source["date"], "Versions": packages, "Command": source["command"]}
 
 
-def audit_values(audit: Audit, source: Provenance) -> dict[str, Any]:
-    """An audit, with what it rests on, as plain values."""
-    return {**audit.to_dict(), "provenance": source.to_dict()}
-
-
-def audit_json(audit: Audit, source: Provenance, certificate: Certificate | None = None) -> str:
-    """The same as JSON, with the certificate that rests on it, if there is one."""
-    values = audit_values(audit, source)
-    if certificate is not None:
-        values["certificate"] = certificate.to_dict()
+def as_json(values: Mapping[str, Any]) -> str:
+    """Plain values as a JSON file."""
     return json.dumps(values, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
 
 
 def same_data(table: TableSource, known: Mapping[str, Any]) -> bool:
-    """Whether a file of the table is one that a model was trained on.
-
-    Args:
-        table: what is read now.
-        known: a provenance as plain values; empty for models of older versions.
-    """
+    """Whether a file of the table is one that a model was trained on, by its provenance."""
     files = known.get("data", ())
     hashes = {one["sha256"] for one in files} - {""}
     # Much data is not hashed: there a name and a size stand for a file.
     names = {(one["name"], one["bytes"]) for one in files if not one["sha256"]}
     if not hashes and not names:
         return False
-    return any(one.sha256 in hashes or (one.name, one.bytes) in names for one in _hashed(table))
+    return any(
+        one["sha256"] in hashes or (one["name"], one["bytes"]) in names for one in _hashed(table)
+    )
 
 
 def all_files(table: TableSource) -> list[Path]:
@@ -550,26 +417,19 @@ def all_files(table: TableSource) -> list[Path]:
     return [file for files in inside for file in files if file.is_file()]
 
 
-def _hashed(table: TableSource) -> tuple[TableFile, ...]:
+def _hashed(table: TableSource) -> list[dict[str, Any]]:
+    """The files of a table: name, size, and SHA-256 as ``sha256sum`` prints it."""
     database = database_table(table) if table else None
     if database is not None:
         path, name = database
         size = path.stat().st_size if path.is_file() else 0
-        return (TableFile("::".join(piece for piece in (path.name, name) if piece), size, ""),)
-    files = all_files(table)
+        return [{"name": "::".join(filter(None, (path.name, name))), "bytes": size, "sha256": ""}]
+    files, known = all_files(table), []
     is_much = sum(file.stat().st_size for file in files) > MUCH
-    return tuple(
-        TableFile(file.name, file.stat().st_size, "" if is_much else _sha256(file))
-        for file in files
-    )
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _command() -> str:
-    context = click.get_current_context(silent=True)
-    arguments = context.find_root().obj if context else None
-    return shlex.join(["fairgrad", *(arguments or ())]) if context else ""
+    for path in files:
+        sha256 = ""
+        if not is_much:
+            with path.open("rb") as file:
+                sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        known.append({"name": path.name, "bytes": path.stat().st_size, "sha256": sha256})
+    return known

@@ -25,7 +25,7 @@ SQL_DIALECTS = ("duckdb", "postgres", "sqlite")
 """The keys of `fairgrad.tables.sql.DIALECTS`, for the same reason."""
 
 
-POSITIVE, SHARE = click.IntRange(1), click.FloatRange(0, 1)
+SHARE, INNER_SHARE = click.FloatRange(0, 1), click.FloatRange(0, 1, min_open=True, max_open=True)
 
 
 class MeasureOption(click.ParamType):  # type: ignore[type-arg]  # generic only in new versions of click
@@ -40,79 +40,67 @@ class MeasureOption(click.ParamType):  # type: ignore[type-arg]  # generic only 
         return value
 
 
-def parse_bins(value: str | tuple[str, list[float]]) -> tuple[str, list[float]]:
+def parse_bins(value: str) -> tuple[str, list[float]]:
     """``age=25,60`` as a name and its cut points; a name may contain an equals sign."""
-    if isinstance(value, tuple):  # click reads defaults twice
-        return value
     column, sign, edges = value.rpartition("=")
-    try:
-        numbers = [float(edge) for edge in edges.split(",")]
-    except ValueError:
-        numbers = []
+    numbers = _numbers(edges)
     if not sign or not column or not numbers:
         raise click.BadParameter(f"{value!r} does not have the form column=25,60")
     return column, numbers
 
 
-def parse_cost(value: str | tuple[str, float]) -> tuple[str, float]:
+def parse_cost(value: str) -> tuple[str, float]:
     """``no:yes=5`` as a mistake, which needs the labels to be read, and what it costs."""
-    if isinstance(value, tuple):  # as above
-        return value
     mistake, _, number = value.rpartition("=")
-    try:
-        cost = float(number)
-    except ValueError:
-        cost = float("nan")
-    if ":" not in mistake or not 0 <= cost < float("inf"):
+    cost = _numbers(number)
+    if ":" not in mistake or len(cost) != 1 or not 0 <= cost[0] < float("inf"):
         raise click.BadParameter(
             f"{value!r} does not have the form TRUE:PREDICTED=5, with a number of at least 0"
         )
-    return mistake, cost
+    return mistake, cost[0]
 
 
-def parse_map(value: str | dict[str, str]) -> dict[str, str]:
+def parse_map(value: str) -> dict[str, str]:
     """``1=Passed,0=Failed`` as what each value stands for; values may contain an equals sign."""
-    if isinstance(value, dict):  # as above
-        return value
     parts = value.split(",")
     pairs = parts if all("=" in text for text in parts) else [value]
     mapping = {}
     for pair in pairs:
-        name, sign, label = pair.partition("=")
-        if not sign or not name.strip() or not label.strip():
+        name, _, label = (text.strip() for text in pair.partition("="))
+        if not name or not label:
             raise click.BadParameter(f"{value!r} does not have the form 1=Passed,0=Failed")
-        mapping[name.strip()] = label.strip()
+        mapping[name] = label
     return mapping
 
 
-def parse_layer_sizes(value: str | tuple[int, ...]) -> tuple[int, ...]:
+def parse_layer_sizes(value: str) -> tuple[int, ...]:
     """``128,64,32`` as layer sizes, whole numbers above 0."""
-    if isinstance(value, tuple):  # as above
-        return value
-    try:
-        sizes = tuple(int(size) for size in value.split(",") if size.strip())
-    except ValueError:
-        sizes = (0,)
-    if not all(size > 0 for size in sizes):
+    sizes = _numbers(value)
+    if not sizes or any(size < 1 or size != int(size) for size in sizes):
         raise click.BadParameter(f"{value!r} is not a list of layer sizes such as 128,64,32")
-    return sizes
+    return tuple(int(size) for size in sizes)
 
 
-def parse_tolerance(value: str | float) -> float | str:
+def _numbers(text: str) -> list[float]:
+    """Numbers with commas between them; none if one of them is not a number."""
+    try:
+        return [float(number) for number in text.split(",")]
+    except ValueError:
+        return []
+
+
+def parse_tolerance(value: str) -> float | str:
     """A number from 0 to 1, or a share such as "80%" of the highest selection rate."""
     from fairgrad.audit.verdicts import tolerated_ratio  # noqa: PLC0415 - keeps --help quick
 
-    if tolerated_ratio(str(value)) is not None:
-        return str(value)
-    try:
-        number = float(value)
-    except ValueError:
-        number = -1.0
-    if not 0 <= number <= 1:
+    if tolerated_ratio(value) is not None:
+        return value
+    numbers = _numbers(value)
+    if len(numbers) != 1 or not 0 <= numbers[0] <= 1:
         raise click.BadParameter(
             f"{value!r} is neither a number from 0 to 1 nor a share such as 80%"
         )
-    return number
+    return numbers[0]
 
 
 class CommandGroup(click.Group):
@@ -195,8 +183,8 @@ FILE_OPTIONS: dict[str, dict[str, Any]] = {
     "sheet": _text("NAME", "Sheet of an Excel file [default: the first]."),
     "missing": _text(
         "TEXT",
-        "Text that means a missing value (repeatable). In columns of numbers and dates NA, null "
-        "and similar texts always do.",
+        "Text that means a missing value, besides NA, null and the like in columns of numbers "
+        "and dates (repeatable).",
         multiple=True,
     ),
 }
@@ -216,24 +204,20 @@ COLUMN_OPTIONS: dict[str, dict[str, Any]] = {
     ),
     "categorical": _column("Treat this numeric column as categorical", multiple=True),
     "key": _column(
-        "Column that identifies a row when a large table is sampled, as in `fairgrad sql sample` "
-        "[default: the row's place in the file]",
+        "Column that identifies a row when a large table is sampled [default: its place]",
         multiple=True,
     ),
     "map": _text(
         "VALUE=LABEL,...",
-        "Which other value a value stands for, such as 1=Passed,0=Failed for predictions, or "
-        "Yes=yes for two spellings in a column (repeatable).",
+        "Values that stand for other values, such as 1=Passed,0=Failed (repeatable).",
         type=parse_map,
         multiple=True,
     ),
     "ignore_case": _flag(
-        "Merge values of the target and the sensitive columns that differ only in case, spaces or "
-        "accents."
+        "Merge values of target and sensitive columns that differ in case, spaces or accents only."
     ),
     "counts": _flag(
-        "TABLE holds counts, as the query of `fairgrad sql counts` gives them: each row stands "
-        "for as many rows as its column n_rows says."
+        "TABLE is the answer to `fairgrad sql counts`: each row stands for n_rows rows."
     ),
 }
 """How columns are read: options of some commands, listed with those of files."""
@@ -242,8 +226,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "target": _column("Column to predict: the true values"),
     "sensitive": _column("Column that defines the groups to treat alike", multiple=True),
     "desirable": _text(
-        "VALUE",
-        "Desirable value of the target [default: of two values, the second in sorted order].",
+        "VALUE", "Desirable value of the target [default: the second of two, in sorted order]."
     ),
     "weight": _column("Column of sample weights: how many people each row stands for"),
     "measure": {
@@ -254,14 +237,12 @@ OPTIONS: dict[str, dict[str, Any]] = {
     },
     "separate": _flag("Make each sensitive column fair by itself, instead of their combinations."),
     "within": _column(
-        "Compare groups within each value of this sensitive column, not across its values",
-        multiple=True,
+        "Compare groups only within each value of this sensitive column", multiple=True
     ),
     "cost": _text(
         "TRUE:PREDICTED=COST",
-        "Cost of predicting one value of the target where another is true, such as no:yes=5; "
-        "other mistakes cost 1 (repeatable). The program then looks for the lowest mean cost "
-        "instead of the highest accuracy.",
+        "Cost of a mistake, such as no:yes=5; others cost 1 (repeatable). The program then looks "
+        "for the lowest mean cost instead of the highest accuracy.",
         type=parse_cost,
         multiple=True,
     ),
@@ -272,16 +253,16 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "type": click.Choice(["network", "lightgbm", "xgboost"]),
         "default": "network",
         "show_default": True,
-        "help": "Linear model or network, or boosted trees with fair decisions (needs LightGBM or "
-        "XGBoost).",
+        "help": "Linear model or network, or boosted trees with fair decisions.",
     },
     "layers": _text(
         "SIZE,SIZE",
         "Sizes of the hidden layers, such as 128,64,32 [default: none, a linear model].",
         type=parse_layer_sizes,
-        default="",
     ),
-    "epochs": _number("Passes over the training rows, or number of boosted trees.", POSITIVE),
+    "epochs": _number(
+        "Passes over the training rows, or number of boosted trees.", click.IntRange(1)
+    ),
     "seed": _number("Random seed.", click.IntRange(0, 2**31 - 1), default=0),
     "train_rows": _number(
         "Maximum number of rows to train on. A larger table is sampled.",
@@ -290,33 +271,29 @@ OPTIONS: dict[str, dict[str, Any]] = {
     ),
     "tolerance": _text(
         "NUMBER|80%",
-        "Largest gap to the overall rate that counts as fair. 80% stands for the four-fifths "
-        "rule: every selection rate is at least 80 % of the highest.",
+        "Largest gap to the overall rate that counts as fair; 80% means that every selection rate "
+        "is at least 80 % of the highest.",
         type=parse_tolerance,
         default="0.05",
         show_default=True,
     ),
     "exact": _flag("Train for exact fairness (epsilon 0), whatever it costs in accuracy."),
     "min_group": _number(
-        "Groups with fewer rows are shown, but not judged. A number below 1 is a share of the "
-        "rows; 0 judges all groups.",
+        "Groups with fewer rows are not judged. A number below 1 is a share of the rows.",
         click.FloatRange(0),
         default=30,
     ),
     "reference": _text(
         "[COLUMN=]GROUP",
-        "Compare with this group, not with the mean of all rows or the most selected group "
-        "(repeatable, one per sensitive column).",
+        "Compare with this group instead of all rows (repeatable, one per sensitive column).",
         multiple=True,
     ),
     "test": _text("FILE", "Table to audit the model on; then no rows are held out."),
     "test_size": _number(
-        "Share of the rows to hold out for the audit [default: 0.2].",
-        click.FloatRange(0, 1, min_open=True, max_open=True),
+        "Share of the rows to hold out for the audit [default: 0.2].", INNER_SHARE
     ),
     "folds": _number(
-        "Audit by cross-validation with this number of models; 0 for none [default: 5 for tables "
-        "under 2,000 rows, else 0].",
+        "Number of models of a cross-validation; 0 for none [default: 5 below 2,000 rows, else 0].",
         click.IntRange(0, 100),
     ),
     "points": _number("Number of models to train.", click.IntRange(6), default=16),
@@ -326,13 +303,12 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "min_accuracy": _number("Choose the fairest model whose accuracy is at least this.", SHARE),
     "prediction": _column("Column of predictions, if TABLE has one"),
     "score": _column(
-        "Column of scores of the desirable value. With --threshold they replace the predictions"
+        "Column of scores of the desirable value; with --threshold they are the predictions"
     ),
     "threshold": _number("Scores of at least this predict the desirable value."),
-    "baseline": _column("Column of another system's predictions to compare with"),
     "held_out": _flag("Audit the model on the rows of TABLE that were held out in training."),
     "cluster": _column(
-        "Column with the same value in rows that are not independent, such as a person's number"
+        "Column that identifies rows that belong together, such as those of one person"
     ),
     "search": _column(
         "Column to search for the worst subgroups, beside the sensitive ones", multiple=True
@@ -340,13 +316,11 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "judged": {
         "type": MeasureOption(),
         "multiple": True,
-        "help": f"Fairness measure the verdict is about: {', '.join(MEASURES)}; {BOUNDS} "
-        "(repeatable) [default: what the model was trained for, else the first four].",
+        "help": f"Measure of the verdict: {', '.join(MEASURES)}; {BOUNDS} (repeatable) "
+        "[default: what the model was trained for, else the first four].",
     },
     "confidence": _number(
-        "Confidence level of the intervals and verdicts.",
-        click.FloatRange(0, 1, min_open=True, max_open=True),
-        default=0.95,
+        "Confidence level of the intervals and verdicts.", INNER_SHARE, default=0.95
     ),
     "time": _column("Column of dates: count each period of them by itself"),
     "state": _text("FILE", "JSON file that keeps the counts of all batches so far."),
@@ -364,18 +338,14 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "FILE", "Answer of `fairgrad sql counts` for the same target and sensitive columns."
     ),
     "column": _text(
-        "NAME",
-        "Name of the new column of predictions.",
-        default="prediction",
-        show_default=True,
+        "NAME", "Name of the new column of predictions.", default="prediction", show_default=True
     ),
     "report": _text("FILE", "HTML file to write the report to."),
     "out": _text("FILE", "JSON file to write the result to."),
     "force": _flag("Replace earlier output."),
     "fail_on": {
         "type": click.Choice(["unfair", "undecided"]),
-        "help": "Exit with code 1 if the verdict is unfair; with undecided, also if it is "
-        "undecided.",
+        "help": "Exit with code 1 if the verdict is unfair, or also if it is undecided.",
     },
     "json": _flag("Print JSON instead of text and tables."),
     "explain": _flag("Show all measures, intervals, scores and methods."),

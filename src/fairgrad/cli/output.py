@@ -26,27 +26,18 @@ from rich.progress import (
 from rich.text import Text
 
 import fairgrad
-from fairgrad.cli.folder import (
-    AUDIT,
-    CARD,
-    POINTS,
-    REPORT,
-    ROWS,
-    audit_json,
-    audit_values,
-    write_mark,
-)
+from fairgrad.cli.folder import AUDIT, CARD, POINTS, REPORT, ROWS, as_json, provenance_words
 from fairgrad.columns import without_formulas
 from fairgrad.files import write_whole
-from fairgrad.text import Block, Paragraph, escape, on_terminal, printable
+from fairgrad.text import Block, Paragraph, escape, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
     import pandas as pd
 
-    from fairgrad.audit import Audit, Certificate
+    from fairgrad.audit import Audit
     from fairgrad.cli.training import AuditedModel
 
 WIDTH = 80
@@ -97,11 +88,7 @@ def progress(message: str) -> None:
 def progress_bar(total: float | None) -> Iterator[Callable[..., None]]:
     """A bar on a terminal: what is being done, since when, and how long it will take.
 
-    Args:
-        total: what there is to do, in any unit; None if that is not known.
-
-    Yields:
-        A function to call with what is being done, and `completed` or `advance`.
+    Yields a function to call with what is being done, and `completed` or `advance`.
     """
     if not shows_progress():
         yield lambda *_, **__: None
@@ -131,17 +118,39 @@ def notes(sentences: Iterable[str]) -> None:
         console.print(Paragraph(f"Note: {sentence}", "yellow"))
 
 
+def write_files(
+    outputs: Mapping[str, Path],
+    values: dict[str, Any],
+    result: Any,
+    title: str,
+    asked: dict[str, str],
+    source: dict[str, Any] | None = None,
+) -> None:
+    """Writes a result as JSON (--out), or CSV where it is a table, and as a page (--report)."""
+    for kind, path in outputs.items():
+        if kind == "report":
+            from fairgrad.report import Report  # noqa: PLC0415 - charts, only where they are asked for
+
+            asked |= {} if source is None else provenance_words(source)
+            Report(result, asked=asked, title=title).save(path)
+        elif path.suffix == ".csv" and hasattr(result, "to_csv"):
+            result.to_csv(path)
+        else:
+            write_whole(path, as_json(values))
+
+
+def say_written(outputs: Mapping[str, Path]) -> None:
+    """Says which files were written."""
+    for path in outputs.values():
+        inform(f"Written: {path}")
+
+
 def show_audit(audit: Audit, *, explain: bool = False) -> None:
-    """Prints the conclusion, the rates of every group and warnings: one screen for two groups.
-
-    Args:
-        audit: what to show.
-        explain: print all sections, with definitions and methods.
-    """
-    screen().print(on_terminal(audit.sections, explain=explain))
+    """Prints the conclusion, the rates of every group and warnings, or all sections (explain)."""
+    screen().print(audit.on_terminal(explain=explain))
 
 
-def points_table(points: pd.DataFrame, chosen: int | None) -> Block:
+def points_table(points: pd.DataFrame, chosen: int) -> Block:
     """The models of a frontier; which is chosen, and which others dominate."""
     figures = [*FIGURES, "cost"] if "validation_cost" in points else list(FIGURES)
     columns = [f"{rows}_{figure}" for rows in ("validation", "test") for figure in figures]
@@ -154,68 +163,43 @@ def points_table(points: pd.DataFrame, chosen: int | None) -> Block:
     return Block("Accuracy and unfairness (mean |F|) on validation and test rows", heads, lines)
 
 
-def desirable_line(outcome: AuditedModel) -> str:
-    """Which value of the target was taken as desirable."""
-    target, value = outcome.prepared.columns.target, outcome.prepared.desirable
-    return f"Desirable value of {target}: {'none named' if value is None else value}"
-
-
-def cost_sentence(costs: dict[str, float]) -> str:
-    """What predictions cost on the test rows."""
-    plain = f", with the plain model {costs['plain']:.4f}" if "plain" in costs else ""
-    return f"Mean cost of a prediction: {costs['fair']:.4f}{plain}."
-
-
 def show_outcome(outcome: AuditedModel) -> None:
-    """Prints what is wrong with the model, the certificate, what it costs, and its audit."""
+    """Prints what is wrong with the model, what it costs, and its audit."""
     notes(outcome.notes)
-    for fault in outcome.faults:
+    for fault in outcome.trained.faults:
         say_paragraph(f"! {fault}", style="bold red")
-    certificate = outcome.certificate
-    if certificate is not None:
-        say_certificate(certificate)
-        if not certificate.is_certified:
-            say_paragraph("No model is written.", "bold red")
     show_audit(outcome.audit)
-    if outcome.mean_costs:
-        say_paragraph(cost_sentence(outcome.mean_costs))
-
-
-def say_certificate(certificate: Certificate) -> None:
-    """Prints whether a model is certified."""
-    style = "bold green" if certificate.is_certified else "bold red"
-    say_paragraph(certificate.sentence, style)
+    costs = outcome.mean_costs
+    if costs:
+        plain = f", with the plain model {costs['plain']:.4f}" if "plain" in costs else ""
+        say_paragraph(f"Mean cost of a prediction: {costs['fair']:.4f}{plain}.")
 
 
 def outcome_json(outcome: AuditedModel, out: str, files: list[str]) -> dict[str, Any]:
     """A model and its audit as plain values."""
-    audit, totals = outcome.audit, outcome.prepared.totals
+    audit, prepared = outcome.audit, outcome.prepared
     return {
         "schema": "fairgrad.fit",
         "schema_version": 1,
         "out": out,
         "files": files,
         "rows": {
-            "training_and_validation": totals.training + totals.validation,
-            "test": totals.test,
-            "folds": totals.folds,
+            "training_and_validation": len(prepared.rest.y),
+            "test": prepared.n_test,
+            "folds": len(prepared.folds),
         },
-        "desirable": outcome.prepared.desirable,
+        "desirable": prepared.desirable,
         "accuracy": audit.accuracy,
         "plain_accuracy": None if audit.baseline is None else audit.baseline.accuracy,
         "mean_costs": outcome.mean_costs,
         "settings": outcome.model.settings,
         "verdict": outcome.audit.verdict,
         "conclusion": audit.conclusion,
-        "certificate": None if outcome.certificate is None else outcome.certificate.to_dict(),
         "notes": list(outcome.notes),
-        "faults": list(outcome.faults),
-        "audit": audit_values(audit, outcome.source),
+        "faults": list(outcome.trained.faults),
+        "audit": {**audit.to_dict(), "provenance": outcome.source},
     }
 
-
-NOT_CERTIFIED = "fairgrad.not_certified"
-"""The schema of a folder that holds what was found about a model, and not the model."""
 
 HUB_TASK = "tabular-classification"
 
@@ -225,12 +209,6 @@ USE = """\
   audit says who gained and who lost.
 - Sensitive data is protected by law in many places. This model needed it for training and for the
   audit; check that you may use it for that.
-"""
-
-ONCE = """\
-The certificate holds for this model, for people like those in the table, and because nothing had
-looked at these rows before. Another run on the same rows, with another seed or tolerance until one
-passes, would not be one look: it needs new rows.
 """
 
 TABLES = """\
@@ -245,34 +223,44 @@ TABLES = """\
 """
 
 
-def model_card(outcome: AuditedModel, table: str) -> str:
-    """The card of a model, in Markdown."""
-    from fairgrad.audit import bias_and_risks  # noqa: PLC0415 - predictions do not need SciPy
+def model_card(outcome: AuditedModel, table: str, values: dict[str, Any]) -> str:
+    """The card of a model, in Markdown.
 
-    target = escape(outcome.prepared.columns.target)
-    asked = outcome.settings.in_words(outcome.prepared.columns.sensitive)
+    Args:
+        outcome: the model and its audit.
+        table: what the table is called.
+        values: the audit as plain values.
+    """
+    from fairgrad.audit import bias_and_risks, words  # noqa: PLC0415 - predictions need no SciPy
+
+    audit, target = outcome.audit, outcome.prepared.columns.target
+    verdict = f"**{audit.sections[0].title[:1]} {escape(audit.conclusion)}**"
+    measures = words.conjoined([name.replace("_", " ") for name in outcome.settings.measures])
     features = ", ".join(f"{escape(f.name)} ({f.kind})" for f in outcome.prepared.encoder.features_)
     parts = [
-        hub_header(outcome.audit, f"classifier of {outcome.prepared.columns.target}", table),
-        f"# A fair classifier of {target}",
-        _opening(outcome, table),
-        *(f"**{escape(fault)}**" for fault in outcome.faults),
-        *_certified(outcome),
+        hub_header(audit, f"classifier of {target}", table),
+        f"# A fair classifier of {escape(target)}",
+        f"Trained by fairgrad {fairgrad.__version__} on {escape(table)} for {measures}. {verdict}",
+        *(f"**{escape(fault)}**" for fault in outcome.trained.faults),
         "## Use it with care",
         USE.rstrip(),
-        bias_and_risks(audit_values(outcome.audit, outcome.source)),
+        bias_and_risks(values),
         "## Options of this run",
-        "\n".join(f"- {name}: {escape(value)}" for name, value in asked.items()),
+        _listed(outcome.settings.in_words(outcome.prepared.columns.sensitive)),
         "## Data",
         _data(outcome, table),
         "## Where it comes from",
-        "\n".join(f"- {name}: {escape(text)}" for name, text in outcome.source.in_words().items()),
+        _listed(provenance_words(outcome.source)),
         "## What a table needs for predictions",
         TABLES.rstrip(),
         f"Features: {features}.",
-        outcome.audit.to_markdown().rstrip(),
+        audit.to_markdown().rstrip(),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _listed(known: dict[str, str]) -> str:
+    return "\n".join(f"- {name}: {escape(text)}" for name, text in known.items())
 
 
 def hub_header(audit: Audit, name: str, table: str) -> str:
@@ -303,31 +291,13 @@ def hub_header(audit: Audit, name: str, table: str) -> str:
     return f"---\n{json.dumps(header, ensure_ascii=False, indent=2)}\n---"
 
 
-def _opening(outcome: AuditedModel, table: str) -> str:
-    from fairgrad.audit import words  # noqa: PLC0415 - as above
-
-    audit = outcome.audit
-    sign = audit.sections[0].title[:1]
-    measures = words.conjoined([name.replace("_", " ") for name in outcome.settings.measures])
-    trained = f"Trained by fairgrad {fairgrad.__version__} on {escape(table)} for {measures}."
-    return f"{trained} **{sign} {escape(audit.conclusion)}**"
-
-
-def _certified(outcome: AuditedModel) -> list[str]:
-    """What was certified, on which rows."""
-    certificate = outcome.certificate
-    if certificate is None:
-        return []
-    return ["## Certificate", escape(certificate.sentence), ONCE.rstrip()]
-
-
 def _data(outcome: AuditedModel, table: str) -> str:
     prepared, columns = outcome.prepared, outcome.prepared.columns
-    n_rows, n_training, n_validation, n_test, n_folds, from_file = prepared.totals
-    test = f"{n_test:,} for the test (the audit below)"
-    if from_file:
-        test = f"the {n_test:,} of another table for the test (the audit below)"
-    if n_folds:
+    test = f"{prepared.n_test:,} for the test (the audit below)"
+    if prepared.from_file:
+        test = f"the {prepared.n_test:,} of another table for the test (the audit below)"
+    if prepared.folds:
+        n_folds = len(prepared.folds)
         test = f"no other for the test: the audit below is a {n_folds}-fold cross-validation"
     share = "every label of every group has its share in each."
     judged = (
@@ -341,8 +311,8 @@ def _data(outcome: AuditedModel, table: str) -> str:
             "they were counted, so there is no section of scores."
         )
     rows = (
-        f"{escape(table)}: {n_rows:,} rows: {n_training:,} for training, "
-        f"{n_validation:,} for validation (to choose the model) and {test}; {share}"
+        f"{escape(table)}: {prepared.n_rows:,} rows: {prepared.n_training:,} for training, "
+        f"{len(prepared.validation.y):,} for validation (to choose the model) and {test}; {share}"
     )
     target = (
         f"Target {escape(columns.target)}: {', '.join(escape(v) for v in prepared.labels)}; "
@@ -358,20 +328,10 @@ def _data(outcome: AuditedModel, table: str) -> str:
     return "\n".join(f"- {line}" for line in lines)
 
 
-def _audited_on(outcome: AuditedModel) -> str:
-    totals = outcome.prepared.totals
-    n = f"{totals.test:,} rows"
-    if totals.folds:
-        return f"{n}, each predicted by one of {totals.folds} models not trained on it"
-    return f"{n} of another table" if totals.from_file else f"{n} held out"
-
-
 def write_outcome(
     outcome: AuditedModel, folder: Path, table: str, title: str = "", opening: str = "summary"
 ) -> None:
     """Writes the model, its card, and the audit, report and frontier.
-
-    A model that was to be certified and is not is not written.
 
     Args:
         outcome: the model and its audit.
@@ -380,40 +340,38 @@ def write_outcome(
         title: of the report.
         opening: what the report opens with, see `Report`.
     """
-    certificate = outcome.certificate
-    if certificate is not None and not certificate.is_certified:
-        write_mark(folder, NOT_CERTIFIED, 1, {"settings": outcome.model.settings})
-    else:
-        outcome.model.save(folder)
-        (folder / CARD).write_text(model_card(outcome, table), encoding="utf-8")
-    from fairgrad.report import Report  # noqa: PLC0415 - charts are loaded where one is drawn
-
-    write_whole(folder / AUDIT, audit_json(outcome.audit, outcome.source, outcome.certificate))
+    trained, prepared, columns = outcome.trained, outcome.prepared, outcome.prepared.columns
+    values = {**outcome.audit.to_dict(), "provenance": outcome.source}
+    outcome.model.save(folder)
+    (folder / CARD).write_text(model_card(outcome, table, values), encoding="utf-8")
+    write_whole(folder / AUDIT, as_json(values))
     if outcome.judged is not None:
         # Scores of one model can be computed again; those of cross-validation are nowhere else.
         digits = None if "fold" in outcome.judged else "%.6f"
         rows = without_formulas(outcome.judged)
         rows.to_csv(folder / ROWS, index=False, float_format=digits)
-    if outcome.trained.frontier is not None:
-        without_formulas(outcome.points).to_csv(folder / POINTS, index=False)
-    trained, columns = outcome.trained, outcome.prepared.columns
+    if trained.frontier is not None:
+        without_formulas(trained.frontier.points_).to_csv(folder / POINTS, index=False)
+    judged = "of another table" if prepared.from_file else "held out"
+    if prepared.folds:
+        judged = f"each predicted by one of {len(prepared.folds)} models not trained on it"
     asked = {
-        "Table": f"{table}, {outcome.prepared.totals.table:,} rows",
+        "Table": f"{table}, {prepared.n_rows:,} rows",
         "Predicted": columns.target,
         **outcome.settings.in_words(list(columns.sensitive)),
-        "Audited on": _audited_on(outcome),
+        "Audited on": f"{prepared.n_test:,} rows, {judged}",
     }
     asked |= {f"Note {i}": note for i, note in enumerate(outcome.notes, start=1)}
-    asked |= outcome.source.in_words()
+    from fairgrad.report import Report  # noqa: PLC0415 - charts are loaded where one is drawn
+
     report = Report(
         outcome.audit,
         frontier=trained.frontier,
         history=trained.fair,
         chosen=trained.chosen,
         title=title or f"Fairness of predicting {columns.target}",
-        asked=asked,
-        certificate=outcome.certificate,
-        faults=outcome.faults,
+        asked=asked | provenance_words(outcome.source),
+        faults=trained.faults,
         opening=opening,
     )
     report.save(folder / REPORT)

@@ -14,9 +14,8 @@ from fairgrad.audit.counts import RowCounts
 from fairgrad.audit.words import conjoined, doubtful_desirable, n_of
 from fairgrad.cli.request import RATIOS, audit_tolerance, measures_on
 from fairgrad.measures import On, uses_desirable
-from fairgrad.tables.features import Oddities
+from fairgrad.membership import Membership, MembershipModel
 from fairgrad.tables.reading import (
-    PIECE,
     ReadingReport,
     column_names,
     read_table,
@@ -39,13 +38,14 @@ if TYPE_CHECKING:
     from fairgrad.cli.folder import SavedModel
     from fairgrad.cli.request import AuditRequest
 
-PER_ROW = ("baseline", "y_score", "sample_weight", "cluster")
-"""Options of an audit that have one value per row."""
+MANY_UNKNOWN = 0.2
+"""Beyond this share of unknown groups, rows count in every group by its probability; below it they
+are set aside, as the gain would not be worth the time."""
 
 
 @dataclass(eq=False)
 class AuditedPeople:
-    """Rows of a table whose predictions are audited.
+    """Rows of a table, and the predictions that are audited.
 
     Attributes:
         frame: the rows that have all values that are needed.
@@ -53,34 +53,36 @@ class AuditedPeople:
         labels: all labels, in natural order.
         table: the name of the file.
         left_out: how many rows were left out, by reason.
-        remarks: what readers should know about the rows.
-        value_map: what the user says of predicted values.
         notes: how the files were read, and what was odd about them.
         counts: how many rows each row of the frame stands for, if they were counted.
+        remarks: what readers should know about the rows.
+        predicted: (n,) the predictions.
+        has_labels: whether true values are known; else the target is the column of predictions.
+        further: arguments of the audit.
+        judged: the measures of the verdict; empty for the usual ones.
+        asked: what was asked, for people.
+        model: what predicts; None if the predictions are a column.
     """
 
     frame: pd.DataFrame
     columns: ColumnRoles
     labels: list[str]
     table: str
-    left_out: dict[str, int] = field(default_factory=dict)
-    remarks: list[str | Notice] = field(default_factory=list)
-    value_map: dict[str, str] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
+    left_out: dict[str, int]
+    notes: list[str]
     counts: RowCounts | None = None
+    remarks: list[str | Notice] = field(default_factory=list)
+    predicted: Any = None
+    has_labels: bool = True
+    further: dict[str, Any] = field(default_factory=dict)
+    judged: Sequence[Any] = ()
+    asked: dict[str, str] = field(default_factory=dict)
+    model: SavedModel | None = None
 
     @property
     def times(self) -> NDArray[np.int64] | None:
         """(n,) how many rows each row stands for; None if each is one."""
         return None if self.counts is None else self.counts.times.astype(np.int64)
-
-    def take(self, chosen: NDArray[np.bool_]) -> AuditedPeople:
-        """Some of the rows."""
-        counts = self.counts
-        if counts is not None:
-            counts = RowCounts(*(None if n is None else n[chosen] for n in counts))  # type: ignore[arg-type] # the first is never None
-        frame = self.frame[chosen].reset_index(drop=True)
-        return replace(self, frame=frame, counts=counts, remarks=list(self.remarks))
 
     @property
     def desirable(self) -> str | None:
@@ -89,8 +91,6 @@ class AuditedPeople:
 
     def truth(self) -> pd.Series:
         """The labels of all rows, as texts."""
-        if self.columns.target not in self.frame:
-            raise ValueError(f"{self.table} has no column {self.columns.target!r}")
         column = as_categories(self.frame[self.columns.target])
         values = [str(value) for value in column.cat.categories]
         mapping, note = match_labels(
@@ -102,14 +102,15 @@ class AuditedPeople:
 
     def predictions(self, column: str, option: str) -> NDArray[Any]:
         """The predictions in a column, as labels of the target."""
-        target = repr(self.columns.target)
+        value_map = self.columns.value_map
         # A value that stands for itself is a label that the target happens not to have.
-        named = [value for value, label in self.value_map.items() if value == label]
+        named = [value for value, label in value_map.items() if value == label]
         if self.columns.is_part and len(self.labels) < 2:
             named += map(str, as_categories(self.frame[column]).cat.categories)
         self.labels += [value for value in named if value not in self.labels]
+        target = repr(self.columns.target)
         predicted, note = matched_column(
-            self.frame, column, self.labels, target=target, option=option, given=self.value_map
+            self.frame, column, self.labels, target=target, option=option, given=value_map
         )
         self._remark(note)
         return np.asarray(predicted, dtype=object)
@@ -141,33 +142,22 @@ class AuditedPeople:
         if note and note not in self.remarks:
             self.remarks.append(note)
 
-    def audit(
-        self,
-        predicted: NDArray[Any],
-        request: AuditRequest,
-        judged: Sequence[str | On] = (),
-        *,
-        has_labels: bool = True,
-        **options: Any,
-    ) -> Audit:
-        """Audits predictions; the verdict is about `judged`, or all usual measures if empty.
-
-        Without labels the target is the column of the predictions themselves.
-        """
-        usual = usual_measures(self.desirable, has_labels=has_labels)
+    def audit(self, request: AuditRequest, **options: Any) -> Audit:
+        """Audits the predictions."""
+        usual = usual_measures(self.desirable, has_labels=self.has_labels)
         truth = self.truth()
         if self.counts is not None:
             options["sample_weight"] = self.counts
-        measures: list[Any] = list(judged) or usual
+        measures = list(self.judged) or usual
         if request.within and not any(isinstance(measure, On) for measure in measures):
             measures = measures_on(measures, self.columns.sensitive, within=request.within)
-        named = [name for name in RATIOS if name in (*usual, *judged)]
+        named = [name for name in RATIOS if name in (*usual, *self.judged)]
         return Audit(
-            truth if has_labels else None,
-            predicted if has_labels else truth,
+            truth if self.has_labels else None,
+            self.predicted if self.has_labels else truth,
             self.columns.groups(self.frame, self.times),
             measures=measures,
-            others=usual if judged else (),
+            others=usual if self.judged else (),
             tolerance=audit_tolerance(request.tolerance, named),
             confidence=request.confidence,
             y_desirable=self.desirable,
@@ -175,7 +165,7 @@ class AuditedPeople:
             min_group=request.min_group,
             reference=request.reference_of(self.columns.sensitive),
             remarks=[*self.remarks, *guessed_desirable(self.columns, self.labels)],
-            **options,
+            **self.further | options,
         )
 
     def periods(self, column: str, period: str) -> NDArray[Any]:
@@ -216,12 +206,7 @@ def read_people(
 ) -> AuditedPeople:
     """The rows of a table that have a target and all further columns, such as predictions.
 
-    Args:
-        request: which table, and how to read it.
-        columns: the role of each column.
-        further: columns that are needed, by the option that names them.
-        models: those that read the table; values of their features may be missing.
-        select: takes some of the rows.
+    Values of the models' features may be missing. `select` takes some of the rows.
     """
     table, more = request.table, request.search
     known = (text for model in models for text in model.missing)
@@ -233,7 +218,7 @@ def read_people(
     needed = dict.fromkeys([*wanted, *more, *(name for model in models for name in model.needed)])
     dates = [name for model in models for name in model.encoder.date_columns_]
     frame = read_table(table, list(needed), options=reading, texts=dates)
-    notes = ReadingReport.of(frame).sentences(wanted, "--", gaps=True)
+    notes = ReadingReport.of(frame).sentences(wanted, gaps=True)
     frame = frame if select is None else select(frame)
     return gathered(frame, request, columns, further, models, notes=notes)
 
@@ -249,16 +234,22 @@ def gathered(
     counts: RowCounts | None = None,
 ) -> AuditedPeople:
     """The rows of a frame that have a target and all further columns; the rest is said."""
-    table = table_name(request.table)
+    table, left_out = table_name(request.table), {}
     times = np.ones(len(frame)) if counts is None else counts.times
     frame = columns.merged(frame, None if counts is None else times.astype(np.int64))
-    keep, left_out = _complete(frame, {"target": columns.target, **further}, times)
+    keep = np.ones(len(frame), dtype=bool)
+    for option, column in {"target": columns.target, **further}.items():
+        lacking = keep & frame[column].isna().to_numpy()
+        if lacking.any():
+            left_out[f"a {option} ({column})"] = int(times[lacking].sum())
+        keep &= ~lacking
     if not keep.any():
-        lacking = conjoined([columns.target, *further.values()])
-        raise ValueError(f"{table} has no row with a value of {lacking}")
-    people = AuditedPeople(
-        frame, columns, [], table, left_out, [], dict(request.value_map), list(notes), counts
-    ).take(keep)
+        lacked = conjoined([columns.target, *further.values()])
+        raise ValueError(f"{table} has no row with a value of {lacked}")
+    if counts is not None:
+        counts = RowCounts(*(None if n is None else n[keep] for n in counts))  # type: ignore[arg-type] # the first is never None
+    frame = frame[keep].reset_index(drop=True)
+    people = AuditedPeople(frame, columns, [], table, left_out, list(notes), counts)
     if models:
         labels = dict.fromkeys(label for model in models for label in model.labels)
         people.labels = sorted(labels, key=lambda label: label == models[-1].labels[-1])
@@ -267,39 +258,23 @@ def gathered(
         truth = as_categories(people.frame[columns.target])
         people.labels = [str(value) for value in truth.cat.categories]
     if left_out:
-        parts = [f"{n:,} without {reason}" for reason, n in left_out.items()]
+        reasons = conjoined([f"{n:,} without {reason}" for reason, n in left_out.items()])
         n_rows, gone = int(times.sum()), sum(left_out.values())
         verb = "is" if gone == 1 else "are"
-        people.remarks.append(
-            f"{gone:,} of {n_of(n_rows, 'row')} {verb} left out: {conjoined(parts)}."
-        )
+        people.remarks.append(f"{gone:,} of {n_of(n_rows, 'row')} {verb} left out: {reasons}.")
     return people
 
 
-def _complete(
-    frame: pd.DataFrame, needed: Mapping[str, str], times: NDArray[np.float64]
-) -> tuple[NDArray[np.bool_], dict[str, int]]:
-    """Which rows have all of these values, and how many lack which one first."""
-    keep = np.ones(len(frame), dtype=bool)
-    left_out = {}
-    for option, column in needed.items():
-        lacking = keep & frame[column].isna().to_numpy()
-        if lacking.any():
-            left_out[f"a {option} ({column})"] = int(times[lacking].sum())
-        keep &= ~lacking
-    return keep, left_out
-
-
-def model_columns(
-    model: SavedModel, sensitive: Sequence[str], *, ignore_case: bool = False
-) -> ColumnRoles:
+def model_columns(model: SavedModel, request: AuditRequest) -> ColumnRoles:
     """The role of each column of a table that a model is audited on."""
     its = model.columns
-    wanted = tuple(sensitive) or its.sensitive
-    bins = {name: edges for name, edges in its.bins.items() if name in wanted}
-    desirable = model.settings["desirable"]
-    return ColumnRoles(
-        its.target, wanted, bins=bins, y_desirable=desirable, ignore_case=ignore_case, prefix="--"
+    wanted = request.columns.sensitive or its.sensitive
+    return replace(
+        request.columns,
+        target=its.target,
+        sensitive=wanted,
+        bins={name: edges for name, edges in its.bins.items() if name in wanted},
+        y_desirable=model.settings["desirable"],
     )
 
 
@@ -307,14 +282,19 @@ def model_predictions(
     model: SavedModel, people: AuditedPeople, missing: Sequence[str] = ()
 ) -> tuple[NDArray[Any], NDArray[np.float64]]:
     """(n,) predicted labels, and (n, labels) their probabilities; oddities become notes."""
-    labels, scores, odd = [], [], Oddities()
-    for start in range(0, len(people.frame), PIECE):  # copies on the way stay small
-        predicted, score, strange = model.predict(people.frame.iloc[start : start + PIECE], missing)
-        labels.append(predicted)
-        scores.append(score)
-        odd.update(strange)
+    labels, scores, odd = model.predict(people.frame, missing)
     people.notes += [note for note in odd.sentences() if note not in people.notes]
-    return np.concatenate(labels), np.concatenate(scores)
+    return labels, scores
+
+
+def group_membership(X: Any, y: pd.Series, s: pd.DataFrame) -> Membership | None:
+    """Probabilities of the groups, if one attribute is unknown for many rows; else None."""
+    unknown = s.isna().mean()
+    names = unknown.index[unknown > MANY_UNKNOWN]
+    model = MembershipModel()
+    if len(names) != 1 or s[names[0]].value_counts().min() < model.n_folds:
+        return None
+    return Membership(model.fit_predict(X, s[names[0]], y), attribute=names[0])
 
 
 def check_columns(columns: ColumnRoles, further: Mapping[str, str], names: Sequence[str]) -> None:

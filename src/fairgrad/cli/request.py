@@ -6,6 +6,7 @@ Nothing here imports PyTorch: a misspelt column is reported at once.
 from __future__ import annotations
 
 import importlib
+import re
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -40,9 +41,6 @@ SMALL_TABLE, FOLDS = 2_000, 5
 TREES = {"lightgbm": "LightGBM", "xgboost": "XGBoost"}
 """Models that are boosted trees, by the library that grows them."""
 
-UNFAIR_CODE = 1
-"""The exit code of --fail-on."""
-
 RATIOS = ("demographic_parity", "four_fifths_rule")
 """Measures of selection rates, which a tolerance such as 80% is about."""
 
@@ -54,72 +52,48 @@ NEEDS_COLUMNS = (
 
 
 def refuse_idle(options: Mapping[str, Any], names: Sequence[str], reason: str) -> None:
-    """Refuses options that would have no effect.
-
-    Args:
-        options: values by the names of the options.
-        names: options that have no effect in this call.
-        reason: why.
-    """
+    """Refuses options that would have no effect in this call."""
     for name in names:
-        if options.get(name) not in (None, (), "", False):
+        value = options.get(name)
+        if value is not None and value is not False and value != ():
             raise ValueError(f"--{name.replace('_', '-')} has no effect {reason}; leave it out")
 
 
 def read_options(options: Mapping[str, Any], *tables: TableSource) -> ReadingOptions:
-    """What the user says about files.
-
-    Args:
-        options: of any command that reads tables.
-        *tables: the tables that are read.
-
-    Raises:
-        ValueError: if an option is wrong, or is about files of a kind that is not there.
-    """
+    """What the user says about files; options about files that are not there are refused."""
     names = ("sep", "decimal", "encoding", "skip_rows", "sheet")
     told = {name: options.get(name) for name in names}
     if any(value is not None for value in told.values()):
-        kinds = {kind for table in tables for kind in _kinds(table)}
-        if "text" not in kinds:
-            refuse_idle(told, names[:3], "without a text file, such as CSV")
-        if "excel" not in kinds:
-            refuse_idle(told, ["sheet"], "without an Excel file")
-        if not kinds & {"text", "excel"} and told["skip_rows"] is not None:
-            raise ValueError("--skip-rows has no effect on these files; leave it out")
-    return ReadingOptions(**told, missing=tuple(options.get("missing", ())), prefix="--")
-
-
-def _kinds(table: TableSource) -> set[str]:
-    """The kinds of files of a table: text, Excel or others."""
-    if database_table(table) is not None:
-        return {"other"}
-    names = [path.name.lower() for path in table_files(table) if not is_parquet(path)]
-    return {
-        "excel"
-        if name.endswith(EXCEL_ENDINGS)
-        else "other"
-        if name.endswith(WHOLE_ENDINGS)
-        else "text"
-        for name in names
-    }
+        files = [
+            path.name.lower()
+            for table in tables
+            if database_table(table) is None
+            for path in table_files(table)
+            if not is_parquet(path)
+        ]
+        has_excel = any(name.endswith(EXCEL_ENDINGS) for name in files)
+        has_text = any(not name.endswith((*EXCEL_ENDINGS, *WHOLE_ENDINGS)) for name in files)
+        refuse_idle(told, () if has_text else names[:3], "without a text file, such as CSV")
+        refuse_idle(told, () if has_excel else ["sheet"], "without an Excel file")
+        refuse_idle(told, () if has_excel or has_text else ["skip_rows"], "on these files")
+    return ReadingOptions(**told, missing=tuple(options.get("missing", ())))
 
 
 def read_columns(options: Mapping[str, Any]) -> ColumnRoles:
-    """The role of each column."""
+    """The role of each column; without a target the predictions take its place."""
+    named = (options.get(name) for name in ("target", "prediction", "score"))
     return ColumnRoles(
-        target=options["target"],
+        target=next(filter(None, named), ""),
         sensitive=tuple(dict.fromkeys(options["sensitive"])),
         bins=dict(options.get("bins", ())),
         y_desirable=options.get("desirable"),
         use_sensitive=options.get("use_sensitive", False),
-        value_map={
-            value: label for pair in options.get("map", ()) for value, label in pair.items()
-        },
+        value_map={v: label for pairs in options.get("map", ()) for v, label in pairs.items()},
         ignore_case=options.get("ignore_case", False),
         drop=tuple(options.get("drop", ())),
         categorical=tuple(options.get("categorical", ())),
         keep=tuple(options.get("keep", ())),
-        prefix="--",
+        is_part=options.get("state") is not None,
     )
 
 
@@ -130,11 +104,7 @@ def measures_on(
     separate: bool = False,
     within: Sequence[str] = (),
 ) -> list[Any]:
-    """Measures of all combinations of the attributes, or of each by itself, within some of them.
-
-    Raises:
-        ValueError: if `within` names no attributes, or no other is left to compare.
-    """
+    """Measures of all combinations of the attributes, or of each by itself, within some of them."""
     unknown = [name for name in within if name not in attributes]
     if unknown:
         raise ValueError(
@@ -156,11 +126,7 @@ def measures_on(
 
 
 def audit_tolerance(tolerance: float | str, measures: Sequence[str]) -> Any:
-    """A tolerance as the audit takes it: a ratio is about measures of selection rates alone.
-
-    Raises:
-        ValueError: if it is a ratio, and none of the measures is about selection rates.
-    """
+    """A tolerance as the audit takes it: a ratio is about measures of selection rates alone."""
     if not isinstance(tolerance, str):
         return tolerance
     named = [name for name in RATIOS if name in measures]
@@ -174,38 +140,19 @@ def audit_tolerance(tolerance: float | str, measures: Sequence[str]) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class FitRequest:
-    """What `fairgrad fit`, `certify` and `frontier` are asked.
+    """What `fairgrad fit` and `frontier` are asked: their options, typed and checked.
 
     Attributes:
-        table: the files of the training table.
         columns: the role of each column.
-        weight: column of sample weights.
         reading: what the user says about files.
-        train_rows: how many rows to train on at most.
-        key: columns that identify a row when the table is sampled.
-        test: a table of rows to judge on; None if they are held out of the training table.
-        test_size: share of the rows to hold out.
         folds: of cross-validation; 0 for none, None if small tables get some.
         measures: the names of the fairness measures; all of them are enforced.
-        tolerance: the largest |F| that is judged fair, or "80%" for the four-fifths rule.
-        exact: train for exact fairness, instead of the most accurate model within the tolerance.
-        certify: choose the model that is likeliest to be certified.
-        max_unfairness: choose the most accurate model with at most this unfairness.
-        min_accuracy: choose the fairest model with at least this accuracy.
         points: number of models to train; None for as few as the tolerance needs.
-        separate: constrain each sensitive column by itself, instead of their combinations.
-        within: sensitive columns within whose values the groups of the others are compared.
         costs: mistakes, as ``TRUE:PREDICTED``, with what each costs; all others cost 1. If there
             are any, models are chosen by the mean cost instead of the accuracy.
-        model: "network", or "lightgbm" or "xgboost" for boosted trees.
-        layers: sizes of the hidden layers of a network; none is a linear model.
         epochs: passes over the rows, or the number of trees; None for the default.
-        min_group: groups of fewer rows do not steer the training, and are not judged.
-        seed: of the split, the initial weights and the shuffling.
         out: the folder to write, as typed; None to write nothing.
         folder: the same, checked.
-        fail_on: the verdict that the exit code reports.
-        as_json: print JSON instead of text.
     """
 
     table: tuple[str, ...] = ()
@@ -220,7 +167,6 @@ class FitRequest:
     measures: tuple[str, ...] = ("equalized_odds",)
     tolerance: float | str = 0.05
     exact: bool = False
-    certify: bool = False
     max_unfairness: float | None = None
     min_accuracy: float | None = None
     points: int | None = None
@@ -238,29 +184,25 @@ class FitRequest:
     as_json: bool = False
 
     @classmethod
-    def from_options(cls, options: Mapping[str, Any], *, certify: bool = False) -> FitRequest:
+    def from_options(cls, options: Mapping[str, Any]) -> FitRequest:
         """Reads the options; all that can be checked without the rows is checked.
-
-        Args:
-            options: of `fit`, `certify` or `frontier`.
-            certify: whether the model is to be certified.
 
         Raises:
             ValueError: if an option is wrong or has no effect, or a column is missing.
         """
         known = {name: v for name, v in options.items() if name in cls.__dataclass_fields__}
-        out, tolerance = options["out"], options["tolerance"]
-        usual = RATIOS[:1] if isinstance(tolerance, str) else cls.measures
+        out = options["out"]
+        usual = RATIOS[:1] if isinstance(options["tolerance"], str) else cls.measures
         tests = {name: options.get(name) for name in ("test", "test_size", "folds")}
         known |= {
             "columns": read_columns(options),
             "reading": read_options(options, options["table"], *filter(None, [options["test"]])),
             "measures": tuple(dict.fromkeys(options["measure"])) or usual,
             "costs": tuple(options["cost"]),
-            "certify": certify,
+            "layers": options["layers"] or (),
             "test_size": tests["test_size"] or TEST,
         }
-        if "folds" not in options or certify or any(v is not None for v in tests.values()):
+        if "folds" not in options or any(v is not None for v in tests.values()):
             known["folds"] = tests["folds"] or 0
         if out is None:
             refuse_idle(options, ["force"], "without --out")
@@ -313,9 +255,6 @@ class FitRequest:
     def cost_matrix(self, labels: Sequence[Any]) -> list[list[float]] | None:
         """(L, L) what predictions (columns) of each true label cost; None if all mistakes cost 1.
 
-        Args:
-            labels: the values of the target, in the order of rows and columns.
-
         Raises:
             ValueError: if a mistake is none of these labels, or no mistake costs anything.
         """
@@ -324,9 +263,8 @@ class FitRequest:
         names = [str(label) for label in labels]
         matrix = [[float(true != other) for other in names] for true in names]
         for mistake, cost in self.costs:
-            colons = [i for i, sign in enumerate(mistake) if sign == ":"]
-            pairs = [(mistake[:i].strip(), mistake[i + 1 :].strip()) for i in colons]
-            known = [(a, b) for a, b in pairs if a in names and b in names and a != b]
+            typed = re.sub(r"\s*:\s*", ":", mistake.strip())
+            known = [(t, p) for t in names for p in names if t != p and f"{t}:{p}" == typed]
             if len(known) != 1:
                 raise ValueError(
                     f"--cost is {mistake}={cost:g}; expected TRUE:PREDICTED=COST with two "
@@ -348,17 +286,19 @@ class FitRequest:
     def in_words(self, attributes: Sequence[str]) -> dict[str, str]:
         """What was asked, for people."""
         compared = [name for name in attributes if name not in self.within]
-        joined = " and ".join(compared)
-        several = f"{joined}, {'each by itself' if self.separate else 'combined'}"
-        model = f"network with hidden layers {', '.join(map(str, self.layers))}"
+        groups = " and ".join(compared)
+        if len(compared) > 1:
+            groups += ", each by itself" if self.separate else ", combined"
+        if self.within:
+            groups += f", within {' and '.join(self.within)}"
+        model = "linear"
         if self.grows_trees:
             model = f"boosted trees ({TREES[self.model]}) with fair decisions"
-        elif not self.layers:
-            model = "linear"
+        elif self.layers:
+            model = f"network with hidden layers {', '.join(map(str, self.layers))}"
         words = {
             "Fairness measure": conjoined([name.replace("_", " ") for name in self.measures]),
-            "Groups by": (several if len(compared) > 1 else joined)
-            + (f", within {' and '.join(self.within)}" if self.within else ""),
+            "Groups by": groups,
             "Asked for": self._goal(),
             "Model": model,
             "Random seed": str(self.seed),
@@ -380,64 +320,31 @@ class FitRequest:
             return f"the fairest model with an accuracy of at least {self.min_accuracy:g}"
         is_ratio = isinstance(self.tolerance, str)
         within = f"{self.tolerance} of the highest selection rate" if is_ratio else self.tolerance
-        judged = "certified" if self.certify else "judged"
-        return f"the {best} model that is likely to be {judged} fair within {within}"
+        return f"the {best} model that is likely to be judged fair within {within}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class AuditRequest:
-    """What `fairgrad audit`, `impact`, `compare` and `sql counts` are asked.
+    """What the commands that audit are asked: their options, typed and checked.
 
     Attributes:
         table: the files of the rows, or the name of a table in a warehouse.
         model: the folder of the model to audit; None to audit predictions in a column.
+        columns: the role of each column; without a target the predictions take its place.
         reading: what the user says about files.
-        target: column of true values; None to audit selection rates alone, or with a model.
-        sensitive: columns that define the groups.
-        desirable: desirable value of the target.
-        bins: how to cut numeric sensitive columns into groups.
-        prediction: column of predictions.
-        baseline: column of another system's predictions.
-        score: column of scores.
-        threshold: scores of at least this predict the desirable value.
-        weight: column of sample weights.
-        cluster: column that says which rows belong together.
-        value_map: what predicted values, and spellings of values, stand for.
-        ignore_case: whether values that differ in case, spaces or accents are one value.
-        search: columns to search subgroups with.
-        held_out: audit the rows that were held out when the model was trained.
-        counts: each row of the table stands for as many rows as its column n_rows says.
-        measure: the fairness measures that the verdict is about.
-        within: sensitive columns within whose values groups are compared.
-        tolerance: the largest |F| that is judged fair, or "80%".
-        min_group: groups of fewer rows are shown, but not judged.
-        reference: groups to compare with, as ``column=value`` or as a value.
-        confidence: of the intervals and the verdict.
-        state: file of a monitor.
-        batch: name of the rows in it.
-        time: column of dates.
-        period: the length of a period.
         outputs: files to write, by option.
-        fail_on: the verdict that the exit code reports.
-        as_json: print JSON instead of text.
-        explain: print everything.
     """
 
     table: tuple[str, ...]
+    columns: ColumnRoles
     model: str | None = None
     reading: ReadingOptions = field(default_factory=ReadingOptions)
     target: str | None = None
-    sensitive: tuple[str, ...] = ()
-    desirable: str | None = None
-    bins: tuple[tuple[str, list[float]], ...] = ()
     prediction: str | None = None
-    baseline: str | None = None
     score: str | None = None
     threshold: float | None = None
     weight: str | None = None
     cluster: str | None = None
-    value_map: Mapping[str, str] = field(default_factory=dict)
-    ignore_case: bool = False
     search: tuple[str, ...] = ()
     held_out: bool = False
     counts: bool = False
@@ -457,14 +364,10 @@ class AuditRequest:
     explain: bool = False
 
     @classmethod
-    def from_options(cls, options: Mapping[str, Any], **changed: Any) -> AuditRequest:
+    def from_options(cls, options: Mapping[str, Any]) -> AuditRequest:
         """Reads the options; those that would have no effect are refused.
 
-        The first of the arguments of `audit` and `impact` is a model, or a file of the table.
-
-        Args:
-            options: of a command that audits.
-            **changed: fields that do not follow from an option.
+        The first of the arguments, `subject`, is a model, or a file of the table.
 
         Raises:
             ValueError: if a model comes without a table, or an option is wrong or has no effect.
@@ -478,9 +381,7 @@ class AuditRequest:
                     f"{subject} is a folder; add the table to audit this model on: "
                     f"fairgrad audit {subject} table.csv"
                 )
-            tables = {"table": (subject, *options["table"])}
-            known |= {"model": subject} if is_model else tables
-        known |= changed
+            known |= {"model": subject} if is_model else {"table": (subject, *options["table"])}
         outputs = {
             name: check_file(options[name], force=options["force"])
             for name in ("out", "report")
@@ -490,18 +391,14 @@ class AuditRequest:
             refuse_idle(options, ["force"], "without a file to write")
         if "report" in outputs:  # what draws may be missing, which is better said before the work
             importlib.import_module("fairgrad.report")
-        request = cls(
-            **known
-            | {
-                "reading": read_options(options, known["table"]),
-                "outputs": outputs,
-                "period": options.get("period") or "month",
-                "state": Path(options["state"]) if options.get("state") else None,
-                "value_map": {
-                    v: label for pairs in options.get("map", ()) for v, label in pairs.items()
-                },
-            }
-        )
+        known |= {
+            "columns": read_columns(options),
+            "reading": read_options(options, known["table"]),
+            "outputs": outputs,
+            "period": options.get("period") or "month",
+            "state": Path(options["state"]) if options.get("state") else None,
+        }
+        request = cls(**known)
         request._refuse_idle(options)
         return request
 
@@ -512,8 +409,10 @@ class AuditRequest:
             refuse_idle(options, of_tables, "with a model, which brings its own")
         else:
             refuse_idle(options, ["held_out"], "without a model")
-        if "prediction" in options and not (self.prediction or self.baseline):
+        if "prediction" in options and not self.prediction:
             refuse_idle(options, ["map"], "without a column of predictions")
+        if not self.score:
+            refuse_idle(options, ["threshold"], "without --score, the column it is about")
         if self.time is None:
             refuse_idle(options, ["period"], "without --time")
         else:
@@ -526,7 +425,7 @@ class AuditRequest:
             )
         if self.measure:
             audit_tolerance(self.tolerance, self.measure)
-        for name in ("target", "prediction", "score", "baseline"):
+        for name in ("target", "prediction", "score"):
             # Subgroups by what is predicted would have the largest gaps of all.
             if options.get(name) and options[name] in self.search:
                 raise ValueError(f"--search {options[name]} is the column of --{name}; name others")
@@ -541,25 +440,10 @@ class AuditRequest:
         return by_column or ({sensitive[0]: self.reference[0]} if self.reference else None)
 
     @property
-    def columns(self) -> ColumnRoles:
-        """The role of each column; without a target the predictions take its place."""
-        return ColumnRoles(
-            target=self.target or self.prediction or self.score or "",
-            sensitive=tuple(dict.fromkeys(self.sensitive)),
-            bins=dict(self.bins),
-            y_desirable=self.desirable,
-            value_map=self.value_map,
-            ignore_case=self.ignore_case,
-            is_part=self.state is not None,
-            prefix="--",
-        )
-
-    @property
     def further(self) -> dict[str, str]:
         """The further columns that every row must have, by the option that names them."""
         named = {
             "prediction": self.prediction if self.target else None,
-            "baseline": self.baseline,
             "score": self.score,
             "weight": self.weight,
             "cluster": self.cluster,
@@ -572,15 +456,13 @@ class AuditRequest:
         by_score = self.score is not None and self.threshold is not None
         if not self.prediction and not by_score:
             raise ValueError(NEEDS_COLUMNS.format("--prediction"))
-        if not self.sensitive:
+        if not self.columns.sensitive:
             raise ValueError(NEEDS_COLUMNS.format("--sensitive"))
         if not self.target and not self.prediction:
             raise ValueError(NEEDS_COLUMNS.format("--target"))
-        if self.threshold is not None and not self.score:
-            raise ValueError("--threshold needs --score, the column it is a threshold of")
 
 
 def exit_code(verdict: str, fail_on: str | None) -> int:
     """1 if the verdict matches --fail-on; with "undecided", an unfair verdict matches as well."""
-    fails = {"unfair": {UNFAIR}, "undecided": {UNFAIR, UNDECIDED}}
-    return UNFAIR_CODE if fail_on is not None and verdict in fails[fail_on] else 0
+    fails = {None: (), "unfair": (UNFAIR,), "undecided": (UNFAIR, UNDECIDED)}
+    return int(verdict in fails[fail_on])

@@ -16,16 +16,15 @@ import pandas as pd
 from joblib import parallel_config
 from sklearn.pipeline import Pipeline
 
-from fairgrad.audit import Audit, Candidacy, Certificate, SeenRows, likeliest
+from fairgrad.audit import Audit, SeenRows, likeliest
 from fairgrad.audit.certificate import LIKELY
 from fairgrad.audit.counts import mean_costs
-from fairgrad.audit.seen_rows import row_digests
 from fairgrad.audit.verdicts import tolerated_ratio
 from fairgrad.aware import to_predict
 from fairgrad.cli import output
 from fairgrad.cli.counted import BASELINE, PREDICTED, counted_people
-from fairgrad.cli.folder import Provenance, SavedModel, same_data
-from fairgrad.cli.people import guessed_desirable, usual_measures
+from fairgrad.cli.folder import SavedModel, provenance, same_data
+from fairgrad.cli.people import group_membership, guessed_desirable, usual_measures
 from fairgrad.cli.prepared import read_prepared
 from fairgrad.cli.request import AuditRequest, audit_tolerance
 from fairgrad.frontier import Frontier, epsilon_grid
@@ -34,7 +33,7 @@ from fairgrad.tables.reading import table_name
 from fairgrad.usefulness import FairnessWarning
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
@@ -55,7 +54,6 @@ FAULT_OPTIONS = {
 """What the library's arguments are called by the program, in sentences about a fit."""
 
 TREES = 300
-MAX_LEAF_ROWS, MIN_LEAF_ROWS, LEAVES_PER_TABLE = 100, 20, 200
 
 STEPS = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Epsilons that `fit` trains with, in parts of the largest."""
@@ -75,23 +73,14 @@ class TrainedModels:
         chosen: the position of the chosen one among them.
         notes: warnings raised by the training.
         faults: what is wrong with the chosen model, as `fairgrad.usefulness` says it.
-        candidacy: how it was chosen to be certified, if that was asked for.
-        overlap: how many rows of a test file equal training rows, see `Certificate`.
     """
 
     fair: Any
-    plain: Any = None
-    frontier: Frontier | None = None
-    chosen: int | None = None
+    plain: Any
+    frontier: Frontier | None
+    chosen: int
     notes: tuple[str, ...] = ()
     faults: tuple[str, ...] = ()
-    candidacy: Candidacy | None = None
-    overlap: tuple[int, int] | None = None
-
-    def certificate(self, audit: Audit) -> Certificate | None:
-        """Whether the chosen model is certified; None if that was not asked for."""
-        candidacy = self.candidacy
-        return None if candidacy is None else Certificate(audit, candidacy, overlap=self.overlap)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,24 +103,12 @@ class AuditedModel:
     prepared: PreparedTable
     settings: FitRequest
     judged: pd.DataFrame | None
-    source: Provenance
+    source: dict[str, Any]
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What the reader should know about the table and the training."""
         return (*self.prepared.notes, *self.trained.notes)
-
-    @property
-    def faults(self) -> tuple[str, ...]:
-        """What is wrong with the model by the rows of its fit; nothing, if it is of use."""
-        return self.trained.faults
-
-    @property
-    def points(self) -> pd.DataFrame:
-        """Figures of the models of the frontier; only if there is one."""
-        assert self.trained.frontier is not None  # noqa: S101 - for type checkers
-        points: pd.DataFrame = self.trained.frontier.points_
-        return points
 
     @property
     def mean_costs(self) -> dict[str, float]:
@@ -146,33 +123,14 @@ class AuditedModel:
             if one is not None
         }
 
-    @property
-    def certificate(self) -> Certificate | None:
-        """Whether the model is certified; None if that was not asked for."""
-        return self.trained.certificate(self.audit)
-
 
 def fit_table(request: FitRequest, progress: Callable[[str], object]) -> AuditedModel:
-    """Reads the table, trains the models asked for, and audits the chosen one.
-
-    Args:
-        request: what was asked.
-        progress: called with what is done next.
-
-    Raises:
-        ValueError: if a certificate is asked for on rows of the training table.
-    """
-    source = Provenance.of(request.table, request.test)
-    is_known = request.test is not None and same_data(request.test, source.to_dict())
-    if is_known and request.certify:
-        raise ValueError(
-            f"--test {table_name(str(request.test))} is also the training table; a certificate "
-            "needs rows that no model has seen"
-        )
+    """Reads the table, trains the models asked for, and audits the chosen one."""
+    source = provenance(request.table, request.test)
     progress(f"Reading {table_name(request.table)}")
     with tempfile.TemporaryDirectory(prefix="fairgrad-") as folder:
         prepared = read_prepared(request, Path(folder))
-        if is_known:
+        if request.test is not None and same_data(request.test, source):
             name = table_name(str(request.test))
             warning = f"{name} is also the training table: the audit is of known rows."
             prepared = replace(prepared, notes=(*prepared.notes, warning))
@@ -183,7 +141,7 @@ def fit_prepared(
     prepared: PreparedTable,
     request: FitRequest,
     progress: Callable[[str], object],
-    source: Provenance,
+    source: dict[str, Any],
 ) -> AuditedModel:
     """Trains the models asked for, and audits the chosen one on the test rows.
 
@@ -193,13 +151,11 @@ def fit_prepared(
         progress: called with what is done next.
         source: what the result rests on.
     """
-    seen, overlap, folds = SeenRows.of(prepared.rest.X), None, []
-    if request.certify and prepared.from_file:  # refused before anything is trained
-        overlap = seen.overlap(row_digests(prepared.test.X))
+    folds = []
     for number, fold in enumerate(prepared.folds, start=1):
         progress(f"Cross-validation: model {number} of {len(prepared.folds)}")
         folds.append(judge(fold, train(fold, request, lambda _: None), number))
-    trained = replace(train(prepared, request, progress), overlap=overlap)
+    trained = train(prepared, request, progress)
     progress("Auditing the model on the test rows")
     test, judged = prepared.test, None
     further: dict[str, Any]
@@ -216,7 +172,8 @@ def fit_prepared(
         )
         rows = (test.y, frame["prediction"], test.s)
         scores = frame[[f"probability of {name}" for name in sorted(prepared.labels)]].to_numpy()
-        further = {"sample_weight": test.weight, "y_score": scores, "membership": test.membership}
+        membership = group_membership(test.X, test.y, test.s)
+        further = {"sample_weight": test.weight, "y_score": scores, "membership": membership}
     audit = audit_as_asked(
         prepared,
         request,
@@ -230,10 +187,10 @@ def fit_prepared(
     model = _saved(
         prepared,
         trained.fair,
-        settings=_settings(prepared, request, trained, audit),
-        provenance=source.to_dict(),
+        settings=_settings(prepared, request, trained),
+        provenance=source,
         held_out={} if prepared.sample is None else prepared.sample.table.hashes,
-        seen=seen,
+        seen=SeenRows.of(prepared.rest.X),
     )
     return AuditedModel(model, trained, audit, prepared, request, judged, source)
 
@@ -244,18 +201,12 @@ def _held_out(prepared: PreparedTable, trained: TrainedModels) -> AuditedPeople:
     table, columns = prepared.sample.table, prepared.columns
     models = [_saved(prepared, one) for one in (trained.fair, trained.plain) if one is not None]
     needed = dict.fromkeys([columns.target, *columns.sensitive, *models[0].needed])
-    request = AuditRequest(table=(table.name,), reading=table.options)
-    return counted_people(table.held_out(list(needed)), models, request, columns, {})
+    request = AuditRequest(table=(table.name,), columns=columns, reading=table.options)
+    return counted_people(table.held_out(list(needed)), models, request, columns)
 
 
 def judge(prepared: PreparedTable, trained: TrainedModels, fold: int = 0) -> pd.DataFrame:
-    """What the models predict for the test rows, whose numbers count from 1.
-
-    Args:
-        prepared: the rows.
-        trained: the models.
-        fold: the number of the model in cross-validation, from 1; 0 for none.
-    """
+    """What the models predict for the test rows; rows and folds are counted from 1."""
     test, fair, plain = prepared.test, trained.fair, trained.plain
     known = to_predict(fair, test.s)
     columns: dict[str, Any] = {"row": prepared.test_rows + 1}
@@ -282,32 +233,24 @@ def _saved(prepared: PreparedTable, classifier: Any, **known: Any) -> SavedModel
 
 
 def _settings(
-    prepared: PreparedTable, request: FitRequest, trained: TrainedModels, audit: Audit
+    prepared: PreparedTable, request: FitRequest, trained: TrainedModels
 ) -> dict[str, Any]:
     """What a model was trained for, as plain values."""
     epsilon = float(trained.fair.epsilon)
     same = ("separate", "tolerance", "exact", "max_unfairness", "min_accuracy", "model", "seed")
-    known = {
+    return {
         **{name: getattr(request, name) for name in (*same, "weight")},
         **{name: list(getattr(request, name)) for name in ("layers", "within", "measures")},
         "epsilon": epsilon if np.isfinite(epsilon) else None,
         "costs": dict(request.costs),
         "desirable": prepared.desirable,
     }
-    certificate = trained.certificate(audit)
-    return known if certificate is None else {**known, "certificate": certificate.to_dict()}
 
 
 def train(
     prepared: PreparedTable, request: FitRequest, progress: Callable[[str], object]
 ) -> TrainedModels:
-    """Trains models from exactly fair to unconstrained, and chooses one on the validation rows.
-
-    Args:
-        prepared: the rows.
-        request: what was asked.
-        progress: called with what is done next.
-    """
+    """Trains models from exactly fair to unconstrained, and chooses one on the validation rows."""
     if prepared.n_training > MANY_ROWS:
         gc.collect()  # the table is gone by now: its memory is for the training
     epsilons = _epsilons(prepared, request)
@@ -360,27 +303,23 @@ def _fit_frontier(
     estimator = _estimator(prepared, request)
     frontier = Frontier(estimator, epsilons=epsilons, random_state=request.seed, n_jobs=-1)
     rows = prepared.training
-    # Only frontiers that are shown have figures of the test rows. Those for a certificate are
-    # looked at once, for the one model that was chosen.
-    shows_test = request.points and not request.certify and not prepared.folds
+    # Only frontiers that are shown have figures of the test rows.
+    shows_test = request.points and not prepared.folds
     with parallel_config(backend="threading"):  # boosting mostly runs outside of Python's lock
         return frontier.fit(
             rows.X,
             rows.y,
-            **rows.groups,
-            membership=rows.membership,
-            validation=prepared.validation.parts,
-            test=prepared.test.parts if shows_test else None,
+            sensitive_features=rows.s,
+            sample_weight=rows.weight,
+            membership=group_membership(rows.X, rows.y, rows.s),
+            validation=prepared.validation,
+            test=prepared.test if shows_test else None,
         )
 
 
 def _choose(frontier: Frontier, prepared: PreparedTable, request: FitRequest) -> TrainedModels:
-    """The model that was asked for, and the one trained for accuracy alone.
-
-    Raises:
-        ValueError: if no model is within the bound that was asked for.
-    """
-    candidacy, bounded_by = None, "tolerance"
+    """The model that was asked for, and the one trained for accuracy alone."""
+    bounded_by = "tolerance"
     if request.max_unfairness is not None or request.min_accuracy is not None:
         chosen = frontier.choose(
             max_unfairness=request.max_unfairness, min_accuracy=request.min_accuracy
@@ -388,9 +327,6 @@ def _choose(frontier: Frontier, prepared: PreparedTable, request: FitRequest) ->
         bounded_by = ""  # `choose` warns
     elif request.exact:
         chosen, bounded_by = 0, "epsilon"
-    elif request.certify:
-        candidacy = _likeliest(frontier, prepared, request, np.arange(len(frontier.points_)))
-        chosen = candidacy.position
     else:
         chosen = _likely_fair(frontier, prepared, request)
     if bounded_by:
@@ -401,7 +337,6 @@ def _choose(frontier: Frontier, prepared: PreparedTable, request: FitRequest) ->
         models[int(epsilons.argmax())] if np.isinf(epsilons.max()) else None,
         frontier if request.points is not None else None,
         chosen,
-        candidacy=candidacy,
     )
 
 
@@ -416,23 +351,8 @@ def _likely_fair(frontier: Frontier, prepared: PreparedTable, request: FitReques
     and was judged fair about as often (6 against 7 times).
     """
     offered = np.flatnonzero(np.isin(frontier.points_["epsilon"], _epsilons(prepared, request)))
-    try:
-        candidacy = _likeliest(frontier, prepared, request, offered)
-        # A ratio of rates says too little about epsilons to fall back on half of it.
-        if candidacy.chance >= LIKELY or isinstance(request.tolerance, str):
-            return int(offered[candidacy.position])
-    except ValueError:  # nothing is more accurate than one label for everybody
-        pass
-    margin = _largest_epsilon(prepared, request) / 2
-    return int(offered[np.abs(frontier.points_["epsilon"].to_numpy()[offered] - margin).argmin()])
-
-
-def _likeliest(
-    frontier: Frontier, prepared: PreparedTable, request: FitRequest, positions: NDArray[Any]
-) -> Candidacy:
-    """Which of some models is likeliest to be judged fair on the test rows, by validation rows."""
     rows, judged = prepared.validation, frontier.audits_["validation"]
-    audits: Sequence[Audit] = [
+    audits = [
         audit_as_asked(
             prepared,
             request,
@@ -441,9 +361,18 @@ def _likeliest(
             rows.s,
             sample_weight=rows.weight,
         )
-        for one in (judged[int(position)] for position in positions)
+        for one in (judged[int(position)] for position in offered)
     ]
-    return likeliest(audits, prepared.totals.test, request.cost_matrix(audits[0].labels))
+    try:
+        costs = request.cost_matrix(audits[0].labels)
+        candidacy = likeliest(audits, prepared.n_test, costs)
+        # A ratio of rates says too little about epsilons to fall back on half of it.
+        if candidacy.chance >= LIKELY or isinstance(request.tolerance, str):
+            return int(offered[candidacy.position])
+    except ValueError:  # nothing is more accurate than one label for everybody
+        pass
+    margin = _largest_epsilon(prepared, request) / 2
+    return int(offered[np.abs(frontier.points_["epsilon"].to_numpy()[offered] - margin).argmin()])
 
 
 def audit_as_asked(
@@ -501,12 +430,8 @@ def boosted_trees(request: FitRequest, n_rows: int) -> Any:
     """An unfitted classifier whose trees fit little of the noise, so that fairness carries over.
 
     Leaves hold at least 100 rows; in small tables a two-hundredth of the rows, but at least 20.
-
-    Args:
-        request: what was asked.
-        n_rows: how many rows it will be trained on.
     """
-    leaf_rows = min(MAX_LEAF_ROWS, max(MIN_LEAF_ROWS, n_rows // LEAVES_PER_TABLE))
+    leaf_rows = min(100, max(20, n_rows // 200))
     shared = {"n_estimators": request.epochs or TREES, "random_state": request.seed}
     library = import_module(f"fairgrad.{request.model}")  # optional
     if request.model == "xgboost":

@@ -1,4 +1,4 @@
-"""The data set as users see it: readable columns, the matrix made from them, and users' tables."""
+"""The data set as users see it: readable columns, and the matrix made from them."""
 
 from __future__ import annotations
 
@@ -10,20 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from fairgrad.columns import as_pandas
 from fairgrad.splitting import SplitRows, three_parts
-from fairgrad.tables.dialect import ReadingOptions
 from fairgrad.tables.features import MISSING
-from fairgrad.tables.reading import named_frame
-from fairgrad.tables.roles import ColumnRoles
-from fairgrad.tables.values import value_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from sklearn.compose import ColumnTransformer
-
-    from fairgrad.tables.reading import TableSource
 
 #: Seeds of the paper's five repetitions.
 PAPER_SEEDS = (10, 20, 30, 40, 50)
@@ -252,90 +245,6 @@ class Dataset:
         scale[scale == 0] = 1.0
         scaled = (((subset.X - mean) / scale).astype(subset.X.dtype) for subset in parts)
         return Split(*(replace(subset, X=X) for subset, X in zip(parts, scaled, strict=True)))
-
-
-def from_table(
-    table: TableSource | pd.DataFrame,
-    *,
-    target: str,
-    sensitive: str | Sequence[str],
-    drop: Sequence[str] = (),
-    categorical: Sequence[str] = (),
-    keep: Sequence[str] = (),
-    bins: Mapping[str, Sequence[float]] | None = None,
-    y_desirable: object = None,
-    ignore_case: bool = False,
-    **reading: Any,
-) -> Dataset:
-    """Make a data set of the user's own files or data frame.
-
-    Columns of numbers become numeric features, dates their year, month, weekday and age in days,
-    others categories. Texts that differ in most rows (such as names), identifiers, columns that
-    number the rows, columns with one value and columns without a name are left out. The
-    attributes ``notes`` and ``left_out`` of the result say what was done.
-
-    Args:
-        table: Path of a CSV, TSV, Parquet or Excel file, several of them, a folder or a pattern
-            such as ``"2024-*.csv"``; or a data frame of pandas, polars or Arrow.
-        target: Column to predict: two or more classes. Rows where it is missing are left out.
-        sensitive: Column or columns whose groups are to be treated alike; they are not features.
-        drop: Columns not to use.
-        categorical: Columns of numbers that are mere codes, to be treated as categories.
-        keep: Columns to use although they look like identifiers or have one value.
-        bins: How to cut a numeric sensitive column into groups: ``{"age": [25, 60]}`` gives
-            "under 25", "25 to under 60" and "60 and over".
-        y_desirable: The desirable value of the target, which gets the code 1 (the last code, with
-            more than two classes); by default the second of two in natural order.
-        ignore_case: Merge values of the target and the sensitive columns that differ only in case,
-            spaces or accents; otherwise they are an error.
-        reading: How to read a file, if what is detected is wrong: ``sep``, ``decimal``,
-            ``encoding``, ``missing`` (texts that mean a missing value), ``skip_rows`` (above the
-            header) and ``sheet`` (of an Excel file).
-
-    Returns:
-        The data set.
-
-    Raises:
-        ValueError: The file or one of its columns cannot be used; the message says why.
-
-    Examples:
-        >>> people = pd.DataFrame({"age": [31, 45, 22, 67, 38, 51], "sex": list("fmfmfm"),
-        ...                        "hired": ["no", "yes", "no", "no", "yes", "yes"]})
-        >>> data = from_table(people, target="hired", sensitive="sex")
-        >>> data.label_names, data.group_names
-        (('no', 'yes'), ('sex=f', 'sex=m'))
-        >>> data.y.tolist(), data.s.tolist()
-        ([0, 1, 0, 0, 1, 1], [0, 1, 0, 1, 0, 1])
-    """
-    missing = reading.pop("missing", ())
-    lists = {"drop": drop, "categorical": categorical, "keep": keep, "missing": missing}
-    for argument, value in lists.items():
-        if isinstance(value, str):
-            raise TypeError(f"{argument} is the text {value!r}; a list is needed")
-    table = as_pandas(table)
-    frame, name = named_frame(table, ReadingOptions(missing=tuple(missing), **reading))
-    if isinstance(table, pd.DataFrame):  # its columns of categories are what the user made them
-        typed = [n for n in frame.columns if isinstance(frame[n].dtype, pd.CategoricalDtype)]
-        categorical = [*categorical, *typed]
-    roles = ColumnRoles(
-        target=target,
-        sensitive=(sensitive,) if isinstance(sensitive, str) else tuple(sensitive),
-        drop=tuple(drop),
-        categorical=tuple(categorical),
-        keep=tuple(keep),
-        bins=bins or {},
-        ignore_case=ignore_case,
-        y_desirable=None if y_desirable is None else value_name(y_desirable),
-    )
-    labelled = roles.apply(frame)
-    return Dataset(
-        name=name,
-        frame=labelled.features,
-        label=labelled.label,
-        sensitive=labelled.sensitive,
-        left_out=labelled.left_out,
-        notes=labelled.notes,
-    )
 
 
 def frame_encoder(frame: pd.DataFrame) -> ColumnTransformer:

@@ -90,8 +90,7 @@ class DecisionLine:
     def best(self, penalty: float, most_error: float = np.inf) -> list[tuple[float, Figures]]:
         """The t of the smallest violation, then error, and that of the least penalised error.
 
-        Each with its figures; none if there is no point that is not too far away. Points of more
-        than `most_error`, such as one label for everybody has, come last in the first respect.
+        Points of more than `most_error`, such as one label for everybody, come last in the first.
         """
         places = self.places
         if not len(places):
@@ -168,22 +167,12 @@ def crossings(
     n_labels, n = scores.shape
     if n_labels == 2:  # the same as below, but much faster
         margin, slope = scores[1] - scores[0], slopes[1] - slopes[0]
-        moves = np.abs(slope) > SMALLEST_SLOPE
-        if moves.all():
-            t = -margin / slope
-            start = ((slope < 0) ^ (t < low)).astype(np.int64)
-            row = np.flatnonzero((t >= low) & (t <= high))
-            t = t[row]
-        else:  # a shift of one group moves few rows
-            row, start = np.flatnonzero(moves), (margin > 0).astype(np.int64)
-            t, slope = -margin[row] / slope[row], slope[row]
-            start[row] = (slope < 0) ^ (t < low)
-            inside = (t >= low) & (t <= high)
-            t, row = t[inside], row[inside]
+        row, start = np.flatnonzero(np.abs(slope) > SMALLEST_SLOPE), (margin > 0).astype(np.int64)
+        t, slope = -margin[row] / slope[row], slope[row]
+        start[row] = (slope < 0) ^ (t < low)
+        inside = (t >= low) & (t <= high)
+        t, row = t[inside], row[inside]
         return start, t, row, start[row], 1 - start[row]
-    rising = np.flatnonzero(slopes.any(axis=1))
-    if len(rising) == 1 and slopes[rising[0]].min() > SMALLEST_SLOPE:  # likewise: a bias
-        return _crossings_of_one(scores, slopes[rising[0]], int(rising[0]), window)
     flattest = slopes.min(0) + SMALLEST_SLOPE
     label = np.where(slopes <= flattest, scores, -np.inf).argmax(0)
     start, row = label.copy(), np.arange(n)
@@ -203,17 +192,3 @@ def crossings(
         pieces.append((t[inside], row[inside], old[inside], label[inside]))
     times, rows, before, after = (np.concatenate(column) for column in zip(*pieces, strict=True))
     return start, times, rows, before, after
-
-
-def _crossings_of_one(
-    scores: Floats, slope: Floats, rising: int, window: tuple[float, float]
-) -> tuple[Ints, Floats, Ints, Ints, Ints]:
-    """`crossings` where the score of one label rises and all others stay."""
-    low, high = window
-    others = scores.copy()
-    others[rising] = -np.inf
-    best = others.argmax(0)
-    t = (others[best, np.arange(len(best))] - scores[rising]) / slope
-    start = np.where(t < low, rising, best)
-    row = np.flatnonzero((t >= low) & (t <= high))
-    return start, t[row], row, best[row], np.full(len(row), rising)

@@ -377,10 +377,7 @@ class DecisionProblem(JudgedDecisions):
 
     def decide(self, net: Floats) -> Decision:
         """The decisions of these multipliers, judged on the labelled rows."""
-        cells, error = self.judged(largest(self.scores(net)))
-        levels = self.levels(cells)
-        beyond = float(self.violations(levels).max())
-        return Decision(net, self.pulls(net), levels, error, beyond)
+        return self._decision(net, self.pulls(net), largest(self.scores(net)))
 
     def decide_constant(self, label: int) -> Decision:
         """One label for everybody, written as weights: all others get scores below any."""
@@ -391,7 +388,11 @@ class DecisionProblem(JudgedDecisions):
         if self.costs is not None:  # weights reach only labels that may be true
             pulls = (as_costs(pulls[0]), *pulls[1:])
         pulls[0][others] = -far if pulls[0].ndim == 2 else far
-        cells, error = self.judged(np.full(len(self.label), label))
-        levels = self.levels(cells)
-        beyond = float(self.violations(levels).max())
-        return Decision(net, pulls, levels, error, beyond, constant=label)
+        return self._decision(net, pulls, np.full(len(self.label), label), constant=label)
+
+    def _decision(
+        self, net: Floats, pulls: tuple[Floats, ...], decided: Ints, constant: int | None = None
+    ) -> Decision:
+        counted, error = self.judged(decided)
+        levels = self.levels(counted)
+        return Decision(net, pulls, levels, error, float(self.violations(levels).max()), constant)

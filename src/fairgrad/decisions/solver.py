@@ -57,6 +57,10 @@ a lottery, and with one."""
 LEAST_USE = 0.001
 """A decision is useful if it is more accurate than one label for everybody by more than this."""
 
+MOST_PULL = 100.0
+"""Largest change of a cell's weight. A larger one lets the decisions of everybody depend on small
+differences in how likely they are in a rare group, which models memorize of their own rows."""
+
 LEAST_SHARE = 1e-9
 """Columns with smaller shares are not in the mixture."""
 
@@ -136,6 +140,7 @@ class Columns:
         if multipliers is None:
             decided = np.full(len(self.problem.label), constant)
         else:
+            multipliers = multipliers * min(1.0, MOST_PULL / max(self._size(multipliers), 1.0))
             decided = largest(self.problem.scores(multipliers))
         counted, error = self.problem.judged(decided)
         levels = self.problem.levels(counted)
@@ -241,22 +246,22 @@ class Columns:
             for _ in range(SEARCH_SWEEPS):
                 before = least
                 for direction in [*self.directions, *(other - net for other, _ in mixed)]:
-                    line = DecisionLine(problem, problem.scores(net), problem.added(direction))
-                    decision = line.best(penalty, limit)
-                    for t, _ in decision:
-                        self.add(net + t * direction)
-                    t, figures = decision[-1] if decision else (0.0, None)
-                    if figures is not None and figures.penalised(penalty) < least - LEAST_GAIN:
-                        net, least = net + t * direction, float(figures.penalised(penalty))
+                    slopes, end = problem.added(direction), MOST_PULL / self._size(direction)
+                    line = DecisionLine(problem, problem.scores(net), slopes, (-end, end))
+                    start = net
+                    for t, _ in line.best(penalty, limit):
+                        place = self.add(start + t * direction)
+                        off = problem.violations(self.levels[place])
+                        merit_here = self.error[place] + penalty * float((off**2).sum())
+                        if self.constant[place] is None and merit_here < least - LEAST_GAIN:
+                            net, least = self.multipliers[place], merit_here
                 if least > before - LEAST_GAIN:
                     break
 
     def best_within(self, cost: float, worth: float) -> int | None:
-        """The most accurate column that keeps the bounds, if it is worth it.
+        """The most accurate column that keeps the bounds, if it costs little more than the mixture.
 
-        Args:
-            cost: of the mixture. If one label for everybody costs no more, it may be the answer.
-            worth: how much more a single decision may cost; None if all cost more.
+        One label for everybody may be the answer if the mixture costs no less.
         """
         error = np.array(self.error) if cost > self._most_useful() else self._useful_error()
         error = np.where(self.violations().any(1), np.inf, error)
@@ -304,6 +309,10 @@ class Columns:
     def _scaled(self, multipliers: Floats) -> Floats:
         """Multipliers of binding constraints, so that the largest change of a weight is 1."""
         bounded = np.where(self.has_upper | self.has_lower, multipliers, 0.0)
-        size = max(float(np.abs(pull).max()) for pull in self.problem.pulls(bounded))
-        scaled: Floats = bounded / size if size > 0 else bounded
+        scaled: Floats = bounded / self._size(bounded)
         return scaled
+
+    def _size(self, multipliers: Floats) -> float:
+        """The largest change of a cell's weight, or a tiny number if none changes."""
+        sizes = [float(np.abs(pull).max()) for pull in self.problem.pulls(multipliers)]
+        return max(*sizes, LEAST_SHARE)

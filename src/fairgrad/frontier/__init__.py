@@ -25,6 +25,7 @@ from fairgrad.frontier.models import (
 )
 from fairgrad.groups import MIN_GROUP, group_rows
 from fairgrad.measures import desirable_labels, uses_desirable
+from fairgrad.sklearn import FairGradClassifier
 from fairgrad.splitting import hold_out, unpack_rows
 from fairgrad.text import Section, as_html
 from fairgrad.usefulness import (
@@ -78,7 +79,6 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
         min_group: groups with fewer rows are in no constraint, and are not judged; below 1 a share
             of the rows. None is what the estimator says itself, or 30 rows.
         confidence: of each interval.
-        parameter: the name of the estimator's epsilon, if it is called otherwise.
         n_jobs: fits at the same time, for estimators that are fitted one by one; as in joblib.
         random_state: of the split and the training.
 
@@ -126,7 +126,6 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
         y_desirable: Any = None,
         min_group: float | None = None,
         confidence: float = 0.95,
-        parameter: str | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
@@ -138,7 +137,6 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
         self.y_desirable = y_desirable
         self.min_group = min_group
         self.confidence = confidence
-        self.parameter = parameter
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -169,7 +167,8 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
         Raises:
             ValueError: if an argument is missing or not allowed.
         """
-        template = EstimatorTemplate.of(self.estimator, self.parameter)
+        usual = FairGradClassifier() if self.estimator is None else self.estimator
+        template = EstimatorTemplate(usual)
         if self.min_group is not None:
             template = template.with_setting("min_group", self.min_group)
         epsilons = epsilon_grid(self.epsilons, with_plain=template.takes_infinity)

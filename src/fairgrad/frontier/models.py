@@ -102,27 +102,17 @@ class FrontierRows:
 class EstimatorTemplate:
     """An estimator to be fitted for every epsilon, alone or as the last step of a pipeline.
 
-    Attributes:
-        estimator: unfitted; never changed.
-        parameter: the name of its epsilon.
+    The estimator itself is never changed.
     """
 
     estimator: Any
-    parameter: str
 
-    @classmethod
-    def of(cls, estimator: Any, parameter: str | None) -> EstimatorTemplate:
-        """The estimator, or the library's own if there is none."""
-        template = cls(FairGradClassifier() if estimator is None else estimator, "")
-        name = template.step + "epsilon" if parameter is None else parameter
-        known = template.estimator.get_params()
-        if name not in known:
+    def __post_init__(self) -> None:
+        if "epsilon" not in self.settings:
             raise ValueError(
-                f"estimator: expected one with a parameter {name!r}, got "
-                f"{type(template.estimator).__name__} with {sorted(known)}; name the one that sets "
-                "the slack in parameter=."
+                f"estimator: expected one with a parameter 'epsilon', got "
+                f"{type(self.last).__name__} with {sorted(self.settings)}."
             )
-        return cls(template.estimator, name)
 
     @property
     def step(self) -> str:
@@ -143,17 +133,10 @@ class EstimatorTemplate:
     @property
     def takes_infinity(self) -> bool:
         """Whether an infinite epsilon is the plain model, as for this library's estimators."""
-        return "fairness_measure" in self.settings and self.parameter.endswith("epsilon")
+        return "fairness_measure" in self.settings
 
     def kinds(self, use_sensitive: Any) -> dict[bool, EstimatorTemplate]:
-        """By whether it looks at sensitive values to predict, the estimators to fit.
-
-        Args:
-            use_sensitive: False, True, "both", or None for what the estimator says itself.
-
-        Raises:
-            ValueError: if it is none of these, or the estimator has no such parameter.
-        """
+        """By whether it looks at sensitive values to predict, the estimators to fit."""
         default = self.settings.get("use_sensitive")
         if use_sensitive is None:
             return {bool(default): self}
@@ -197,12 +180,9 @@ class EstimatorTemplate:
         self, rows: FrontierRows, measure: Any, epsilons: Floats, seed: int, n_jobs: int | None
     ) -> FittedModels:
         """One model per epsilon: what its own `fit` gives."""
-        together: Any = None
-        if self.parameter.endswith("epsilon"):
-            kinds = {FairGradClassifier: fit_variants, FairDecisionClassifier: fit_decisions}
-            fits = (fit for kind, fit in kinds.items() if isinstance(self.last, kind))
-            together = next(fits, None)
-        if together is not None:
+        kinds = {FairGradClassifier: fit_variants, FairDecisionClassifier: fit_decisions}
+        fits: list[Any] = [fit for kind, fit in kinds.items() if isinstance(self.last, kind)]
+        if fits:
             steps, name, X = self._prepared(rows)
             first = _unfitted(self.last).set_params(fairness_measure=measure)
             variants = [copy.copy(first) for _ in epsilons]
@@ -210,7 +190,7 @@ class EstimatorTemplate:
                 variant.random_state, variant.epsilon = seed, float(epsilon)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", FairnessWarning)  # as in `_fit_one`
-                models = together(variants, X, rows.y, sensitive_features=rows.s, **rows.given)
+                models = fits[0](variants, X, rows.y, sensitive_features=rows.s, **rows.given)
             warn_of_small(getattr(models[0], "set_aside_", {}))
             return FittedModels(list(models), steps, name)
         prefix = "" if get_config()["enable_metadata_routing"] else self.step
@@ -218,14 +198,12 @@ class EstimatorTemplate:
         arguments = {f"{prefix}{name}": value for name, value in extra.items()}
         changed: dict[str, Any] = {"random_state": seed, "fairness_measure": measure}
         known = {f"{self.step}{name}": v for name, v in changed.items() if name in self.settings}
-        fitted = Parallel(n_jobs=n_jobs)(
-            delayed(_fit_one)(
-                clone(self.estimator).set_params(**known, **{self.parameter: float(epsilon)}),
-                rows.X,
-                rows.y,
-                arguments,
-            )
+        with_epsilon = (
+            clone(self.estimator).set_params(**known, **{f"{self.step}epsilon": float(epsilon)})
             for epsilon in epsilons
+        )
+        fitted = Parallel(n_jobs=n_jobs)(
+            delayed(_fit_one)(model, rows.X, rows.y, arguments) for model in with_epsilon
         )
         return FittedModels(list(fitted))
 
@@ -310,20 +288,9 @@ class FrontierJudge:
     min_group: float
     costs: Any = None
 
-    def audit(self, rows: FrontierRows, predicted: Any, **changed: Any) -> Audit:
-        """Audits predictions by this measure, on the groups that training compares.
-
-        Args:
-            rows: to judge on.
-            predicted: one label per row.
-            **changed: what the audit is to have otherwise.
-        """
+    def audit(self, rows: FrontierRows, predicted: Any) -> Audit:
+        """Audits predictions by this measure, on the groups that training compares."""
         measures = on_groups(self.measure, tuple(rows.s))
-        usual: dict[str, Any] = {
-            # Sharing the error, the intervals of all measures hold at once.
-            "confidence": 1 - (1 - self.confidence) / len(measures),
-            "min_group": self.min_group,
-        }
         return Audit(
             rows.y,
             predicted,
@@ -332,7 +299,9 @@ class FrontierJudge:
             sample_weight=rows.weight,
             y_desirable=self.desirable or None,
             labels=self.classes,
-            **{**usual, **changed},
+            # Sharing the error, the intervals of all measures hold at once.
+            confidence=1 - (1 - self.confidence) / len(measures),
+            min_group=self.min_group,
         )
 
 
@@ -388,11 +357,6 @@ class ModelAudits(Sequence[Audit]):
         """What is wrong with a model, and what to try; None if nothing is.
 
         That is one label for everybody, less fairness than the plain model has, or a high price.
-
-        Args:
-            position: of the model.
-            plain: of the plain one; None if there is none.
-            suggestions: what to try.
         """
         rows, judge = self._made[0].rows, self._judge
         with warnings.catch_warnings():

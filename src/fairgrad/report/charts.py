@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import altair as alt
@@ -16,8 +17,9 @@ import pandas as pd
 
 from fairgrad.audit import words
 from fairgrad.audit.sections import MANY_GROUPS, compared_values
+from fairgrad.audit.words import percent
 from fairgrad.report import figure as fig
-from fairgrad.report.figure import ReportFigure, number, percent
+from fairgrad.report.figure import ReportFigure, number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -44,6 +46,8 @@ RATES = {
 }
 PERCENT = alt.Axis(format=".1~%", tickCount=5)
 SHARE = alt.Axis(format=".0%", tickCount=5)
+X, Y = partial(alt.X, type="quantitative"), partial(alt.Y, type="quantitative")
+"""Axes of numbers."""
 NOT_DRAWN = frozenset({"attribute", "measure", "trials", "quantity", "beyond"})
 """Columns of frames that are the same in all records of a chart, or not part of it."""
 WITHOUT = "without the fairness constraint"
@@ -93,37 +97,40 @@ def _in_words(records: Records, name: str, value: str, show: Callable[[Any], str
 
 def _interval_chart(
     base: alt.Chart,
-    x: Callable[[str], alt.X],
+    x: Callable[..., alt.X],
     value: str,
     *,
     at: float,
     band: tuple[float, float] | None = None,
-    bars: bool = False,
-    colour: Any = None,
+    bars: Any = None,
 ) -> fig.AnyChart:
-    """A dot or a bar per record with its interval, a dashed line, and a band of what is fair."""
-    ink: Any = {"color": fig.var("ink")} if bars else {}
-    rule = base.mark_rule(strokeWidth=2, **ink).encode(x=x("low"), x2="high:Q")
-    marks = (
-        base.mark_bar(opacity=0.85, height={"band": 0.85}).encode(x=x(value), color=colour)
-        if bars
-        else fig.points(base).encode(x=x(value))
-    )
-    layers: list[Any] = [marks, rule] if bars else [rule, marks]
+    """A dot per record, or a bar of these colours, with its interval, a dashed line and a band."""
+    ends = {"x": x("low"), "x2": "high:Q"}
+    if bars is None:
+        layers = [base.mark_rule(strokeWidth=2), fig.points(base).encode(x=x(value))]
+        layers[0] = layers[0].encode(**ends)
+    else:
+        bar = base.mark_bar(opacity=0.85, height={"band": 0.85}).encode(x=x(value), color=bars)
+        layers = [bar, base.mark_rule(strokeWidth=2, color=fig.var("ink")).encode(**ends)]
     if band is not None:
-        ends = alt.Chart(fig.data([{"from": band[0], "to": band[1]}]))
-        rect = ends.mark_rect(color=fig.var("band"), opacity=0.9)
-        layers.insert(0, rect.encode(x=x("from"), x2="to:Q"))
+        layers.insert(0, _band(band).encode(x=x("from"), x2="to:Q"))
     if not np.isnan(at):
         layers.append(fig.rule_at(at).encode(x=x("at")))
     return alt.layer(*layers)
+
+
+def _band(ends: tuple[float, float]) -> alt.Chart:
+    """What is tolerated, shaded."""
+    chart = alt.Chart(fig.data([{"from": ends[0], "to": ends[1]}]))
+    band: alt.Chart = chart.mark_rect(color=fig.var("band"), opacity=0.9)
+    return band
 
 
 def _line_chart(
     records: Records,
     table: Table,
     x: alt.X,
-    y: Callable[[str], alt.Y],
+    y: Callable[..., alt.Y],
     value: str,
     series: str,
     names: Sequence[str],
@@ -166,22 +173,17 @@ def compared_figure(audit: Audit) -> ReportFigure:
         base = base.encode(yOffset=alt.YOffset("when:N", sort=times))
         colours = [fig.var("before"), fig.var("accent")]
         colour = fig.series(alt.Color, "when", times, range=colours)
-
-    def x(field: str) -> alt.X:
-        return alt.X(f"{field}:Q", title=None, axis=PERCENT, scale=alt.Scale(zero=True, nice=True))
-
+    x = partial(X, title=None, axis=PERCENT, scale=alt.Scale(zero=True, nice=True))
     band, at = (values["fair_low"], values["fair_high"]), values["reference"]
-    chart = _interval_chart(base, x, "rate", at=at, band=band, bars=True, colour=colour)
-    among = f" among people {values['among']}" if values["among"] else ""
-    title = f"{words.capitalized(values['predicate'])}{among}, by {values['attribute']}"
+    chart = _interval_chart(base, x, "rate", at=at, band=band, bars=colour)
     each = (f"{row['group']}, {row['when']}: {percent(row['rate'])}" for row in records[:MOST_TOLD])
-    fair = f"{percent(band[0])} to {percent(band[1])}"
-    dashed = "" if np.isnan(at) else " Dashed: the overall rate."
-    height = fig.groups_height(order, line=30 * len(times), least=70)
+    fair, title = f"{percent(band[0])} to {percent(band[1])}", values["title"]
+    dashed = "" if np.isnan(at) else f" Dashed: {values['compared_with']}."
     return _figure(
         "compared", title, chart, records, table, f"{title}: {'; '.join(each)}. Fair: {fair}.",
-        height, note=f"Shaded: judged fair ({fair}).{dashed} Lines: "
-        f"{100 * audit.confidence:.4g} % intervals.",
+        fig.groups_height(order, line=30 * len(times), least=70),
+        note=f"Shaded: judged fair ({fair}).{dashed} Lines: {100 * audit.confidence:.4g} % "
+        "intervals.",
     )  # fmt: skip
 
 
@@ -192,10 +194,7 @@ def rate_figures(audit: Audit, view: str) -> list[ReportFigure]:
     names = _names(audit, view)
     largest = {counted.groups.names[index] for index in counted.largest(MOST_GROUPS)}
     table: Table = {"group": (view, str), "value": ("rate", percent), **BOUNDS}
-
-    def x(field: str) -> alt.X:
-        return alt.X(f"{field}:Q", title=None, axis=PERCENT, scale=alt.Scale(zero=False, padding=8))
-
+    x = partial(X, title=None, axis=PERCENT, scale=alt.Scale(zero=False, padding=8))
     figures = []
     for rate, form in RATES.items():
         of_rate = frame[frame["rate"] == rate]
@@ -249,10 +248,7 @@ def level_figure(audit: Audit, position: int) -> ReportFigure:
         _told(shown, table).encode(y=fig.groups_axis(order)), "label", labels,
         yOffset=alt.YOffset("label:N", sort=labels), shape=fig.series(alt.Shape, "label", labels),
     )  # fmt: skip
-
-    def x(field: str) -> alt.X:
-        return alt.X(f"{field}:Q", title="← worse off · F · better off →")
-
+    x = partial(X, title="← worse off · F · better off →")
     # Other verdicts than those of levels do not look at the levels themselves.
     limit = finding.tolerance.value
     band = (-limit, limit) if finding.tolerance.kind == "level" else None
@@ -290,54 +286,58 @@ def score_figures(audit: Audit, view: str) -> list[ReportFigure]:
     lines = [names[counted.groups.names[g]] for g in counted.largest(MOST_LINES)]
     some = f"The {len(lines)} largest of {len(names)} groups." if len(names) > len(lines) else ""
     for scored in audit.scores[:MOST_SCORED_LABELS]:
-        label = audit.label_value(scored.label)
-        key = f"{list(audit.views).index(view)}-{scored.label}"
-        of = f" of {label}" if len(audit.scores) > 1 else ""
-        tables = {}
+        label, tables = audit.label_value(scored.label), {}
         for kind in ("scores", "roc", "calibration"):
             frame = audit.to_frame(kind)
             rows = frame[(frame["attribute"] == view) & (frame["label"] == label)]
-            records = rows.to_dict(orient="records")
             tables[kind] = [
-                {**row, "group": names.get(row["group"], row["group"])} for row in records
+                {**row, "group": names.get(row["group"], row["group"])}
+                for row in rows.to_dict(orient="records")
             ]
-        told = {
-            field: "; ".join(
-                f"{row['group']} {number(row[field], 3)}"
-                for row in tables["scores"]
-                if row["group"] in lines
-            )
-            for field in ("auc", "calibration_gap")
-        }
-        more = {"note": some, "by": view}
-        figures.append(_roc(key, of, lines, tables["roc"], told["auc"], more))
+        drawn = {k: [row for row in tables[k] if row["group"] in lines] for k in tables}
+        key = f"{list(audit.views).index(view)}-{scored.label}"
+        of = f"{f' of {label}' if len(audit.scores) > 1 else ''}"
+        areas = "; ".join(f"{row['group']} {number(row['auc'], 3)}" for row in drawn["scores"])
+        text = f"ROC curves{of} by {view}; areas under them: {areas}."
+        fields = "false_positive_rate", "true_positive_rate"
+        table: Table = {
+            "group": (view, str), "threshold": ("threshold", three_digits),
+            **{field: (field.replace("_", " "), percent) for field in fields},
+        }  # fmt: skip
+        curves = [{name: row[name] for name in ("group", *fields)} for row in drawn["roc"]]
+        x, y = X(fields[0], title=table[fields[0]][0], axis=SHARE), partial(Y, axis=SHARE)
+        y = partial(y, title=table[fields[1]][0])
+        layers = _line_chart(curves, {}, x, y, fields[1], "group", lines, dots=False)
+        chart = alt.layer(_diagonal(*fields).encode(x=x, y=y(fields[1])), *layers)
+        more: dict[str, Any] = {"note": some, "by": view}
+        figures.append(_figure(
+            f"roc-{key}", f"ROC curves{of}", chart, drawn["roc"], table, text, 260, **more
+        ))  # fmt: skip
         if scored.is_probability:
-            figures.append(
-                _calibration(key, of, lines, tables["calibration"], told["calibration_gap"], more)
+            text = "; ".join(
+                f"{row['group']} {number(row['calibration_gap'], 3)}" for row in drawn["scores"]
             )
+            table = {
+                "group": (view, str),
+                "from": ("scores from", three_digits), "to": ("to", three_digits),
+                "rows": ("rows", "{:,}".format), "mean_score": ("mean score", three_digits),
+                "rate": ("true", percent), **BOUNDS,
+            }  # fmt: skip
+            x = X("mean_score", title="mean score", scale=alt.Scale(domain=[0, 1]))
+            y = partial(Y, title="how often it is true", axis=SHARE)
+            shown = drawn["calibration"]
+            layers = _line_chart(shown, table, x, y, "rate", "group", lines, band=True)
+            ideal = _diagonal("mean_score", "rate").encode(x=x, y=y("rate"))
+            more["note"] = (
+                f"On the dashed line scores are as high as the true rates. {some}".strip()
+            )
+            figures.append(_figure(
+                f"calibration-{key}", f"Calibration{of}", alt.layer(ideal, *layers),
+                tables["calibration"], table,
+                f"Calibration{of} by {view}: true rates against mean scores in ten bins. "
+                f"Gaps: {text}.", 260, **more,
+            ))  # fmt: skip
     return figures
-
-
-def _roc(
-    key: str, of: str, lines: list[str], records: Records, told: str, more: dict[str, str]
-) -> ReportFigure:
-    drawn = [row for row in records if row["group"] in lines]
-    fields = "false_positive_rate", "true_positive_rate"
-    x = alt.X(f"{fields[0]}:Q", title="false positive rate", axis=SHARE)
-
-    def y(field: str) -> alt.Y:
-        return alt.Y(f"{field}:Q", title="true positive rate", axis=SHARE)
-
-    curves = [{name: row[name] for name in ("group", *fields)} for row in drawn]
-    layers = _line_chart(curves, {}, x, y, fields[1], "group", lines, dots=False)
-    chance = _diagonal(*fields).encode(x=x, y=y(fields[1]))
-    table: Table = {
-        "group": (more["by"], str), "threshold": ("threshold", three_digits),
-        **{field: (field.replace("_", " "), percent) for field in fields},
-    }  # fmt: skip
-    title = f"ROC curves{of}"
-    text = f"{title} by {more['by']}; areas under them: {told}."
-    return _figure(f"roc-{key}", title, alt.layer(chance, *layers), drawn, table, text, 260, **more)
 
 
 def _diagonal(x: str, y: str) -> alt.Chart:
@@ -346,75 +346,6 @@ def _diagonal(x: str, y: str) -> alt.Chart:
         color=fig.var("muted"), strokeDash=[4, 3]
     )
     return line
-
-
-def _calibration(
-    key: str, of: str, lines: list[str], records: Records, told: str, more: dict[str, str]
-) -> ReportFigure:
-    table: Table = {
-        "group": (more["by"], str),
-        "from": ("scores from", three_digits), "to": ("to", three_digits),
-        "rows": ("rows", "{:,}".format), "mean_score": ("mean score", three_digits),
-        "rate": ("true", percent), **BOUNDS,
-    }  # fmt: skip
-    x = alt.X("mean_score:Q", title="mean score", scale=alt.Scale(domain=[0, 1]))
-
-    def y(field: str) -> alt.Y:
-        return alt.Y(f"{field}:Q", title="how often it is true", axis=SHARE)
-
-    drawn = [row for row in records if row["group"] in lines]
-    layers = _line_chart(drawn, table, x, y, "rate", "group", lines, band=True)
-    ideal = _diagonal("mean_score", "rate").encode(x=x, y=y("rate"))
-    title = f"Calibration{of}"
-    alt_text = f"{title} by {more['by']}: true rates against mean scores in ten bins. Gaps: {told}."
-    note = f"On the dashed line scores are as high as the true rates. {more['note']}".strip()
-    chart = alt.layer(ideal, *layers)
-    return _figure(
-        f"calibration-{key}", title, chart, records, table, alt_text, 260, note=note, by=more["by"]
-    )
-
-
-def threshold_figures(audit: Audit) -> list[ReportFigure]:
-    """The figure of every verdict asked for along the thresholds, with what is tolerated."""
-    sweep, frame, figures = audit.thresholds, audit.to_frame("thresholds"), []
-    assert sweep is not None  # noqa: S101 - sections ask for these charts only if there is one
-    for position, finding in enumerate(audit.asked):
-        is_of = (frame["measure"] == finding.measure) & (frame["attribute"] == finding.attribute)
-        records = frame[is_of].to_dict(orient="records")
-        judged = words.judged([finding])
-        table: Table = {
-            "threshold": ("threshold", three_digits), "value": (judged, three_digits),
-            "low": ("from", three_digits), "high": ("to", three_digits),
-            "verdict": ("verdict", words.short), "accuracy": ("accuracy", percent),
-            "selection_rate": ("selected", percent),
-        }  # fmt: skip
-        x = alt.X("threshold:Q", title="threshold", scale=alt.Scale(zero=False, nice=False))
-
-        def y(field: str, judged: str = judged) -> alt.Y:
-            return alt.Y(f"{field}:Q", title=judged)
-
-        drawn = [row for row in records if not np.isnan(row["value"])]
-        layers = _line_chart(drawn, table, x, y, "value", "attribute", [""], band=True)
-        limit = alt.Chart(fig.data([{"limit": finding.tolerance.value}]))
-        layers.append(limit.mark_rule(color=fig.var("good"), strokeWidth=2).encode(y=y("limit")))
-        present = next((row["threshold"] for row in records if row["present"]), None)
-        if present is not None:
-            now = alt.Chart(fig.data([{"threshold": present, "word": "now"}])).encode(x=x)
-            layers.append(now.mark_rule(color=fig.var("ink"), strokeWidth=2, strokeDash=[2, 2]))
-            word = now.mark_text(color=fig.var("ink"), align="left", baseline="top", dx=4, y=0)
-            layers.append(word.encode(text="word:N"))
-        advice, title = (
-            sweep.sentence(finding),
-            f"{words.title(finding.measure)} by {finding.attribute}",
-        )
-        where = "not from one threshold" if present is None else three_digits(present)
-        ends = " to ".join(three_digits(records[end]["threshold"]) for end in (0, -1))
-        told = f"{judged} of {title} at thresholds from {ends}; present threshold {where}. {advice}"
-        chart = alt.layer(*layers)
-        figures.append(
-            _figure(f"threshold-{position}", title, chart, records, table, told, 220, note=advice)
-        )
-    return figures
 
 
 def monitor_figures(monitor: Monitor) -> list[ReportFigure]:
@@ -428,10 +359,7 @@ def monitor_figures(monitor: Monitor) -> list[ReportFigure]:
     table: Table = {
         "batch": ("batch", str), "name": ("group", str), **LEVELS, "level": ("gap", number),
     }  # fmt: skip
-
-    def y(field: str) -> alt.Y:
-        return alt.Y(f"{field}:Q", title="mean gap to the overall rate since the start")
-
+    y = partial(Y, title="mean gap to the overall rate since the start")
     figures = []
     pairs = levels[["measure", "attribute"]].drop_duplicates().to_numpy().tolist()
     for position, (measure, attribute) in enumerate(pairs):
@@ -450,9 +378,8 @@ def monitor_figures(monitor: Monitor) -> list[ReportFigure]:
         layers = _line_chart(drawn, table, x, y, "level", "name", shown, band=True)
         layers.insert(0, fig.rule_at(0.0).encode(y="at:Q"))
         if isinstance(monitor.tolerance, float):  # "80%" does not look at the levels themselves
-            ends = {"from": -monitor.tolerance, "to": monitor.tolerance}
-            rect = alt.Chart(fig.data([ends])).mark_rect(color=fig.var("band"), opacity=0.8)
-            layers.insert(0, rect.encode(y=y("from"), y2="to:Q"))
+            band = _band((-monitor.tolerance, monitor.tolerance))
+            layers.insert(0, band.encode(y=y("from"), y2="to:Q"))
         title, last = f"{words.title(measure)} by {attribute}", levels["batch"].iloc[-1]
         told = _in_words([row for row in records if row["batch"] == last], "name", "level", number)
         alt_text = f"Levels of {title} after each batch; after {last}: {told}."
@@ -463,20 +390,6 @@ def monitor_figures(monitor: Monitor) -> list[ReportFigure]:
 
 FRONTIER, POINT_RATES = "frontier", "frontier-rates"
 """Names of two charts: clicking a point of the first shows its rates in the second."""
-NEEDED = ("epsilon", "accuracy", "unfairness")
-RATES_NEEDED = ("point", "group", "rate", "value")
-HISTORY_NEEDED = ("epoch", "quantity", "name", "value")
-
-
-def _check_columns(frame: Any, needed: tuple[str, ...], argument: str) -> None:
-    if not isinstance(frame, pd.DataFrame):
-        raise TypeError(f"{argument}: expected a DataFrame, got {type(frame).__name__}.")
-    missing = [name for name in needed if name not in frame.columns]
-    if missing:
-        raise ValueError(
-            f"{argument}: expected the columns {list(needed)}; {missing} are missing from "
-            f"{[str(name) for name in frame.columns]}."
-        )
 
 
 def epsilon_text(value: float) -> str:
@@ -486,46 +399,35 @@ def epsilon_text(value: float) -> str:
 
 @dataclass(frozen=True, eq=False)
 class FrontierData:
-    """Models along the trade-off between accuracy and fairness.
+    """Models along the trade-off between accuracy and fairness; `Frontier.report_data` makes it.
 
     Attributes:
         points: one row per model with the columns epsilon, accuracy, unfairness; optional are
             `accuracy_low`, `accuracy_high`, `unfairness_low`, `unfairness_high` (intervals),
             `on_frontier` (bool: no other model is both fairer and more accurate) and `series` (a
-            name, where several methods are compared).
+            name, where several kinds of models are compared).
         rates: one row per model, group and rate with the columns point (the position of the model
             in `points`), group, rate and value; shown when a point is clicked.
         chosen: position of the model that was chosen, if any.
         measure: the fairness measure, if it is known.
         on: which rows the figures come from.
-        note: what readers should know, such as what a compared method needs to predict.
+        note: what readers should know.
 
     Raises:
-        ValueError: if a column is missing, a figure is not finite, or a position does not exist.
+        ValueError: if there is no such model to choose.
     """
 
     points: pd.DataFrame
-    rates: pd.DataFrame | None = None
+    rates: pd.DataFrame
     chosen: int | None = None
     measure: str = ""
     on: str = "validation rows"
     note: str = ""
 
     def __post_init__(self) -> None:
-        _check_columns(self.points, NEEDED, "points")
-        if len(self.points) == 0:
-            raise ValueError("points: expected at least one model, got none.")
-        figures = self.points[["accuracy", "unfairness"]].to_numpy(dtype=float)
-        if not np.isfinite(figures).all():
-            row = int(np.flatnonzero(~np.isfinite(figures).all(axis=1))[0])
-            raise ValueError(f"points: row {row} has an accuracy or unfairness that is no number.")
         last = len(self.points) - 1
         if self.chosen is not None and not 0 <= self.chosen <= last:
             raise ValueError(f"chosen: expected a position from 0 to {last}, got {self.chosen}.")
-        if self.rates is not None:
-            _check_columns(self.rates, RATES_NEEDED, "rates")
-            if not self.rates["point"].between(0, last).all():
-                raise ValueError(f"rates: expected positions of points from 0 to {last}.")
 
     @property
     def first(self) -> int:
@@ -567,33 +469,25 @@ class FrontierData:
 
 def as_frontier(source: Any, chosen: int | None = None) -> FrontierData:
     """What `Report` takes as a frontier, with the position of the model that was chosen."""
-    if hasattr(source, "report_data"):
-        on = "test" if "test" in getattr(source, "audits_", ()) else "validation"
-        source, chosen = source.report_data(on, chosen), None
-    if isinstance(source, pd.DataFrame):
-        return FrontierData(source, chosen=chosen)
     if isinstance(source, FrontierData):
         return source if chosen is None else replace(source, chosen=chosen)
-    raise TypeError(
-        "frontier: expected a fitted Frontier, FrontierData or a DataFrame of points, got "
-        f"{type(source).__name__}."
-    )
+    if not hasattr(source, "report_data"):
+        raise TypeError(f"frontier: expected a fitted Frontier, got {type(source).__name__}.")
+    on = "test" if "test" in getattr(source, "audits_", ()) else "validation"
+    data: FrontierData = source.report_data(on, chosen)
+    return data
 
 
 def frontier_figures(frontier: Any) -> list[ReportFigure]:
-    """The frontier, and the rates of the point last clicked (if rates are known).
+    """The frontier, and the rates of the point last clicked.
+
+    See `fairgrad.frontier.Frontier` for an example.
 
     Args:
-        frontier: a fitted `Frontier`, `FrontierData` or a frame of points: as in `Report`.
-
-    Example:
-        >>> points = pd.DataFrame({"epsilon": [0.0, 0.1], "accuracy": [0.8, 0.9],
-        ...                        "unfairness": [0.01, 0.1]})
-        >>> [figure.title for figure in frontier_figures(points)]
-        ['Accuracy against unfairness']
+        frontier: a fitted `Frontier`.
     """
     data = as_frontier(frontier)
-    return [_frontier(data), *([] if data.rates is None else [_rates(data, data.rates)])]
+    return [_frontier(data), _rates(data)]
 
 
 def _frontier(frontier: FrontierData) -> ReportFigure:
@@ -645,17 +539,16 @@ def _remark(row: dict[Any, Any]) -> str:
     return "; ".join(remarks)
 
 
-def _rates(frontier: FrontierData, rates: pd.DataFrame) -> ReportFigure:
+def _rates(frontier: FrontierData) -> ReportFigure:
     records: Records = [
         {**row, "rate": row["rate"].replace("_", " "), "model": frontier.names[row["point"]]}
-        for row in rates.to_dict(orient="records")
+        for row in frontier.rates.to_dict(orient="records")
     ]
     groups, kinds = (list(dict.fromkeys(row[key] for row in records)) for key in ("group", "rate"))
     table: Table = {"group": ("group", str), "rate": ("rate", str), "value": ("value", percent)}
-    x = alt.X("value:Q", title=None, axis=SHARE, scale=alt.Scale(domain=[0, 1]))
     base = _told(records, table).transform_filter("datum.point === shown")
     chart = fig.points(base, 80).encode(
-        x=x,
+        x=X("value", title=None, axis=SHARE, scale=alt.Scale(domain=[0, 1])),
         y=fig.groups_axis(groups),
         color=fig.series(alt.Color, "rate", kinds),
         shape=fig.series(alt.Shape, "rate", kinds),
@@ -681,18 +574,10 @@ HISTORY = {
 
 
 def as_history(source: Any) -> pd.DataFrame | None:
-    """What `Report` takes as a history, in long form; None where there is no history."""
-    if isinstance(source, pd.DataFrame):
-        _check_columns(source, HISTORY_NEEDED, "history")
-        unknown = sorted({str(quantity) for quantity in source["quantity"]} - set(HISTORY))
-        if unknown:
-            raise ValueError(f"history: expected quantities {list(HISTORY)}, got {unknown[0]!r}.")
-        return source
+    """Levels and multipliers of a model's epochs in long form; None if it has no history."""
     model = source.steps[-1][1] if hasattr(source, "steps") else source
     if not hasattr(model, "fit"):
-        raise TypeError(
-            f"history: expected a fitted model or a DataFrame, got {type(source).__name__}."
-        )
+        raise TypeError(f"history: expected a fitted model, got {type(source).__name__}.")
     if not hasattr(model, "classes_"):
         raise ValueError(f"history: this {type(model).__name__} is not fitted yet.")
     if getattr(model, "groups_", None) is None or not hasattr(model, "history_"):
@@ -712,32 +597,29 @@ def as_history(source: Any) -> pd.DataFrame | None:
 
 
 def history_figures(history: Any) -> list[ReportFigure]:
-    """One chart per quantity there is.
+    """The levels and the multipliers of every epoch, a chart each.
 
     Args:
-        history: a fitted model, or a frame: as in `Report`.
+        history: a fitted model; of one that keeps no history there are no charts.
 
     Example:
-        >>> history = pd.DataFrame({"epoch": [1, 2], "quantity": "level", "name": "sex=F",
-        ...                         "value": [-0.1, 0.0]})
-        >>> [figure.title for figure in history_figures(history)]
-        ['Levels of fairness']
+        >>> from fairgrad.sklearn import FairGradClassifier
+        >>> X, y, s = [[0.0], [1.0]] * 40, [0, 1] * 40, ["a", "a", "b", "b"] * 20
+        >>> model = FairGradClassifier(max_iter=2).fit(X, y, sensitive_features=s)
+        >>> [figure.title for figure in history_figures(model)]
+        ['Levels of fairness', 'Multipliers']
     """
     frame, figures = as_history(history), []
-    x = alt.X("epoch:Q", title="epoch", axis=alt.Axis(format="d", tickMinStep=1))
+    x = X("epoch", title="epoch", axis=alt.Axis(format="d", tickMinStep=1))
     table: Table = {"epoch": ("epoch", str), "name": ("of", str), "value": ("value", number)}
-
-    def y(field: str) -> alt.Y:
-        return alt.Y(f"{field}:Q", title=None)
-
+    if frame is None:
+        return []
     for kind, (title, note) in HISTORY.items():
-        if frame is None:
-            break
-        records = frame[frame["quantity"] == kind][list(HISTORY_NEEDED)].to_dict(orient="records")
+        records = frame[frame["quantity"] == kind].to_dict(orient="records")
         if not records:
             continue
         names = list(dict.fromkeys(row["name"] for row in records))
-        layers = _line_chart(records, table, x, y, "value", "name", names)
+        layers = _line_chart(records, table, x, partial(Y, title=None), "value", "name", names)
         chart = alt.layer(fig.rule_at(0.0).encode(y="at:Q"), *layers)
         last = max(row["epoch"] for row in records)
         at_end = [f"{r['name']} {number(r['value'])}" for r in records if r["epoch"] == last]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import textwrap
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,44 +59,40 @@ SERIES = tuple(f"c{i}" for i in range(1, 9))
 
 def var(name: str) -> str:
     """The CSS variable of a colour."""
-    if name not in LIGHT:
-        raise ValueError(f"name: expected one of {list(LIGHT)}, got {name!r}.")
     return f"var(--{name})"
 
 
 def filled_in(spec: dict[str, Any]) -> dict[str, Any]:
     """A chart with the light colours instead of the variables, for pictures."""
-    text = json.dumps(spec)
-    for name, value in LIGHT.items():
-        text = text.replace(f'"var(--{name})"', f'"{value}"')
+    names = "|".join(LIGHT)
+    text = re.sub(rf'"var\(--({names})\)"', lambda m: f'"{LIGHT[m[1]]}"', json.dumps(spec))
     filled: dict[str, Any] = json.loads(text)
     return filled
 
 
+LABELS = {
+    "labelColor": var("ink"),
+    "titleColor": var("muted"),
+    "labelFontSize": 12,
+    "titleFontSize": 12,
+    "titleFontWeight": "normal",
+}
 CONFIG: dict[str, Any] = {
     "background": "transparent",
     "font": "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif",
     "view": {"stroke": None},
     "axis": {
-        "labelColor": var("ink"),
-        "titleColor": var("muted"),
+        **LABELS,
         "gridColor": var("grid"),
         "domainColor": var("grid"),
         "tickColor": var("grid"),
-        "labelFontSize": 12,
-        "titleFontSize": 12,
-        "titleFontWeight": "normal",
         "labelLimit": 145,
         "labelOverlap": "greedy",
         "labelSeparation": 6,
         "tickCount": 6,
     },
     "legend": {
-        "labelColor": var("ink"),
-        "titleColor": var("muted"),
-        "labelFontSize": 12,
-        "titleFontSize": 12,
-        "titleFontWeight": "normal",
+        **LABELS,
         "labelLimit": 150,
         "orient": "bottom",
         "columns": 2,
@@ -180,12 +177,11 @@ def told_apart(base: alt.Chart, field: str, order: Sequence[str], **shapes: Any)
 
 def groups_axis(order: Sequence[str]) -> alt.Y:
     """One line per group, in this order; long names go on in the next line."""
-    lines = {name: _lines(name) for name in order}
-    long = {name: parts for name, parts in lines.items() if len(parts) > 1}
-    more: dict[str, Any] = {}
-    if long:
-        more["labelExpr"] = f"{json.dumps(long)}[datum.label] || datum.label"
-    axis = alt.Axis(grid=True, ticks=False, labelOverlap=False, **more)
+    long = {name: lines for name in order if len(lines := _lines(name)) > 1}
+    shown: dict[str, Any] = (
+        {"labelExpr": f"{json.dumps(long)}[datum.label] || datum.label"} if long else {}
+    )
+    axis = alt.Axis(grid=True, ticks=False, labelOverlap=False, **shown)
     return alt.Y("group:N", title=None, sort=list(order), axis=axis)
 
 
@@ -197,16 +193,12 @@ def groups_height(order: Sequence[str], line: int = 24, least: int = 48) -> int:
 
 def _lines(name: str) -> list[str]:
     """A name in lines of a bearable length; what is very long is cut, and whole in the table."""
-    lines = textwrap.wrap(name, LABEL_LETTERS) or [name]
-    shown = lines[:LABEL_LINES]
-    if len(lines) > LABEL_LINES:
-        shown[-1] = f"{shown[-1][: LABEL_LETTERS - 1]}…"
-    return shown
+    return textwrap.wrap(name, LABEL_LETTERS, max_lines=LABEL_LINES, placeholder="…") or [name]
 
 
-def points(base: alt.Chart, size: int = 70, **options: Any) -> alt.Chart:
+def points(base: alt.Chart, size: int = 70) -> alt.Chart:
     """A filled mark per record."""
-    marked: alt.Chart = base.mark_point(filled=True, size=size, opacity=1, **options)
+    marked: alt.Chart = base.mark_point(filled=True, size=size, opacity=1)
     return marked
 
 
@@ -220,11 +212,6 @@ def rule_at(value: float) -> alt.Chart:
 def data(records: Sequence[Mapping[str, Any]]) -> alt.InlineData:
     """Records as a chart's data: plain values, None where a figure is not defined."""
     return alt.InlineData(values=[{k: _plain(v) for k, v in row.items()} for row in records])
-
-
-def percent(value: float | None) -> str:
-    """A rate for people."""
-    return "not defined" if value is None or math.isnan(value) else f"{100 * value:.1f} %"
 
 
 def number(value: float | None, digits: int = 4) -> str:
@@ -256,7 +243,7 @@ def save_figures(
     width: int = 460,
     scale: float = 3.0,
 ) -> list[Path]:
-    """Writes every chart in every format; gives the files.
+    """Writes every chart in every format ("svg", "png") into a folder; gives the files.
 
     Args:
         figures: the charts.

@@ -48,14 +48,12 @@ class Report:
 
     Args:
         subject: what to report: an `Audit` (give it a baseline to show before and after), what
-            `Audit.compare` returns, or an `ImpactTable`. The page opens with its first section.
+            `Audit.compare` returns, an `ImpactTable` or a `Monitor`.
         frontier: a fitted `Frontier`, shown on its test rows if it has any, else on its validation
-            rows; `FrontierData`; or a frame of its points (epsilon, accuracy, unfairness).
+            rows.
         history: a fitted model, whose training is shown if it keeps a history (plain models and
-            boosted trees do not); or a frame with the columns epoch, quantity ("level" or
-            "multiplier"), name and value.
+            boosted trees do not).
         chosen: position in the frontier of the model that was chosen.
-        over: audits of consecutive periods of the same rows, to show how levels move.
         title: of the page.
         asked: what was asked for and how it was made, as names and values.
         certificate: a `fairgrad.audit.Certificate` of the audit, if there is one.
@@ -63,7 +61,7 @@ class Report:
         opening: "summary", or "trade-off" for a page that opens with the frontier.
 
     Raises:
-        ValueError: if the page cannot open with this, or a frame has not the columns named above.
+        ValueError: if the page cannot open with this, or the model is not fitted.
 
     Example:
         >>> from fairgrad.audit import Audit
@@ -94,7 +92,9 @@ class Report:
         self.faults = tuple(str(fault) for fault in faults)
         self.asked = {str(name): str(value) for name, value in (asked or {}).items()}
         self.frontier = None if frontier is None else as_frontier(frontier, chosen)
-        self.history = None if history is None else as_history(history)
+        self.history = None
+        if history is not None and as_history(history) is not None:
+            self.history = history
 
     @property
     def audit(self) -> Any:
@@ -137,7 +137,6 @@ class Report:
             "levels": lambda place: [charts.level_figure(self.audit, place)],
             "rates": lambda view: charts.rate_figures(self.audit, view),
             "scores": lambda view: charts.score_figures(self.audit, view),
-            "thresholds": lambda _: charts.threshold_figures(self.audit),
             "monitor": lambda _: charts.monitor_figures(self.subject),  # type: ignore[arg-type]
             "history": lambda _: charts.history_figures(self.history),
             "frontier": lambda _: charts.frontier_figures(self.frontier),

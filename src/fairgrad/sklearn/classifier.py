@@ -46,13 +46,12 @@ from fairgrad.usefulness import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
-    from torch import nn
 
     from fairgrad.constraints import Constraints
-    from fairgrad.groups import Floats, GroupedRows, Groups, Ints
+    from fairgrad.groups import Floats, GroupedRows, Ints
     from fairgrad.sklearn.rows import FittingRows
     from fairgrad.training import Member, Training
 
@@ -92,7 +91,7 @@ class Schedule(NamedTuple):
 
 LINEAR, NETWORK = Schedule("sgd", 0.15, 30, 300, 3000), Schedule("adam", 0.003, 20, 100, 900)
 LEAST_EPOCHS = 5
-"""Of linear models, and of networks and modules. On CelebA, 120,000 rows, 13 epochs of a linear
+"""Of linear models, and of networks. On CelebA, 120,000 rows, 13 epochs of a linear
 model end where 30 do. Small tables overfit with more steps of a network."""
 
 EPOCH_PENALTY = 1e3
@@ -152,7 +151,7 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         hidden_layer_sizes: units of the hidden layers; none is a linear model.
         dropout: share of hidden units dropped in training.
         learning_rate: step size of the weights at the start; it falls to 0 along a cosine. "auto"
-            is 0.15 for linear models, which are trained by SGD, and 0.003 for networks and modules,
+            is 0.15 for linear models, which are trained by SGD, and 0.003 for networks,
             which are trained by Adam.
         weight_decay: of the weights, as PyTorch's optimisers have it.
         batch_size: rows per step; all rows if there are fewer.
@@ -161,10 +160,6 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         validation_fraction: share of the rows held out, the same of every label of every group, to
             choose among the last epochs; 0 trains on all rows and takes the last epoch.
         standardize: whether features are scaled to mean 0 and variance 1 first.
-        module: a `torch.nn.Module` that returns logits, to train instead of a new network. It is
-            copied; layers that require no gradient do not change. Features are not scaled; with
-            `use_sensitive` the encoded sensitive values are its last inputs.
-        warm_start: whether fit continues from the last fit.
         random_state: seed of the initial weights, the shuffling and the dropout.
         verbose: True shows a progress bar; "auto" on terminals, when it takes long.
 
@@ -186,11 +181,8 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         constraint_names_: (J,) names of the levels and multipliers.
         cell_names_: (K,) names of the cells.
         groups_: groups and frequencies of the training rows; None for a plain model.
-        plain_accuracy_: accuracy of the plain model trained beside; None if there was none.
         set_aside_: the groups that are in no constraint because of `min_group`, and their rows.
-        group_rows_: (G,) how many rows each group has, if some are set aside; else None.
         n_iter_: epochs trained.
-        module_: the trained module, if one was given.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -224,8 +216,6 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         max_iter: int | str = "auto",
         validation_fraction: float = 0.0,
         standardize: bool = True,
-        module: nn.Module | None = None,
-        warm_start: bool = False,
         random_state: Any = None,
         verbose: bool | str = "auto",
     ) -> None:
@@ -244,8 +234,6 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         self.max_iter = max_iter
         self.validation_fraction = validation_fraction
         self.standardize = standardize
-        self.module = module
-        self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
 
@@ -276,68 +264,16 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         Raises:
             ValueError: if sensitive_features are missing or an argument is not allowed.
         """
-        goes_on = self.warm_start and hasattr(self, "state_")
-        arguments = (X, y, sensitive_features, sample_weight, validation)
-        rows = read_rows(self, *arguments, membership=membership, fitted=goes_on)
-        start = None
-        if not goes_on:
-            self._set_up(rows)
-        elif self.measure_ == self._measure_key():
-            start = self.state_
-        else:  # the multipliers of another measure are of no use
-            start = {k: v for k, v in self.state_.items() if not k.startswith("fairness.")}
-        _fit_together([self], rows, start)
-        return self
-
-    def partial_fit(
-        self,
-        X: Any,
-        y: Any,
-        classes: Any = None,
-        *,
-        sensitive_features: Any = None,
-        sample_weight: Any = None,
-    ) -> FairGradClassifier:
-        """Trains one more epoch, on these rows, at the initial learning rate.
-
-        The frequencies of the cells are those of all rows so far.
-
-        Args:
-            X: (n, features).
-            y: (n,) labels.
-            classes: all classes, needed in the first call unless y has them all.
-            sensitive_features: as in `fit`; all groups must be in the first call.
-            sample_weight: (n,) non-negative weights.
-
-        Raises:
-            ValueError: if the fairness measure has changed, or an argument is not allowed.
-        """
-        goes_on = hasattr(self, "state_")
-        if goes_on and self.fairness_measure is not None and self.measure_ != self._measure_key():
-            raise ValueError(
-                "fairness_measure: changed since the first partial_fit; to make a fitted model "
-                "fair use warm_start=True and fit."
-            )
-        rows = read_rows(
-            self, X, y, sensitive_features, sample_weight, fitted=goes_on, classes=classes
+        (fitted,) = fit_variants(
+            [self],
+            X,
+            y,
+            sensitive_features=sensitive_features,
+            sample_weight=sample_weight,
+            validation=validation,
+            membership=membership,
         )
-        rows = replace(rows, measure=self.fairness_measure)  # groups may still grow
-        groups = rows.groups()
-        if not goes_on:
-            self._set_up(rows)
-        elif groups is not None and self.groups_ is not None:
-            groups = replace(groups, mass=groups.mass + self.groups_.mass)
-        training = self._train(
-            rows,
-            self._members(rows)[:1],
-            self.state_ if goes_on else None,
-            epochs=1,
-            schedule="constant",
-            average_last=0.0,
-            frequencies=groups,
-        )
-        self._take_over(rows, training, 0, training.last_epoch, groups)
-        return self
+        return fitted
 
     def decision_function(self, X: Any, *, sensitive_features: Any = None) -> Floats:
         """(n,) margins for two classes, above 0 for the second; (n, classes) logits for more.
@@ -391,17 +327,16 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         self.classes_ = rows.classes
         self.sensitive_encoder_ = rows.encoder
         self.seed_ = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        self.calls_ = 0
         n_features = rows.X.shape[1]
         self.offset_, self.scale_ = np.zeros(n_features), np.ones(n_features)
         hidden = np.atleast_1d(np.asarray(self.hidden_layer_sizes, dtype=int))
         self.hidden_ = tuple(hidden.tolist())
-        if self.module is None and self.standardize:
+        if self.standardize:
             self.offset_, self.scale_ = rows.scaling
 
     @property
     def _is_linear(self) -> bool:
-        return self.module is None and not self.hidden_
+        return not self.hidden_
 
     @property
     def _sizes(self) -> tuple[int, ...]:
@@ -437,17 +372,8 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         self,
         rows: FittingRows,
         members: Sequence[Member],
-        start: Mapping[str, Any] | None = None,
-        **changed: Any,
     ) -> Training:
-        """Trains models as one stack.
-
-        Args:
-            rows: the rows.
-            members: the models.
-            start: the state of a stack of one to start from; None for new weights.
-            **changed: settings of the plan that differ from the usual ones.
-        """
+        """Trains models as one stack."""
         from fairgrad.training import TrainingPlan, train  # noqa: PLC0415 - as above
 
         usual, epochs = LINEAR if self._is_linear else NETWORK, self.max_iter
@@ -465,21 +391,18 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
             "solver": usual.solver,
             "schedule": "cosine",
             "average_last": AVERAGED_SHARE,
-            "seed": (self.seed_ + self.calls_) % 2**31,
+            "seed": self.seed_,
             "fairness_measure": None if rows.is_plain else rows.measure,
             "y_desirable": self.y_desirable,
             "cost_matrix": self.cost_matrix,
         }
-        dtype = None if self.module is None else next(self.module.parameters()).dtype
         training, validation = rows.split(self.validation_fraction, self.seed_)
         trained = train(
-            rows.table(Scaling(self.offset_, self.scale_), dtype),
+            rows.table(Scaling(self.offset_, self.scale_)),
             members,
-            TrainingPlan(**settings | changed),
+            TrainingPlan(**settings),
             rows=training,
             validation=validation,
-            module=self.module,
-            start=start and {name: np.repeat(v, len(members), axis=0) for name, v in start.items()},
             progress=None if self.verbose == "auto" else bool(self.verbose),
         )
         if trained.interrupted:
@@ -493,12 +416,11 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         training: Training,
         member: int,
         epoch: int,
-        frequencies: Groups | None = None,
         layer: Floats | None = None,
     ) -> None:
         """Sets the fitted attributes; arrays only, so that they can be saved safely."""
         trained, held = rows.split(self.validation_fraction, self.seed_)
-        self.groups_ = frequencies or rows.groups(trained)
+        self.groups_ = rows.groups(trained)
         self.state_ = {name: a.numpy() for name, a in training.state(member, epoch).items()}
         if layer is not None:  # weights and biases of the last layer come last
             parameters, flat = self.state_["network.parameters"].copy(), layer[:, :-1].ravel()
@@ -509,7 +431,6 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         self.history_ = {name: a[:, member] for name, a in vars(history).items()}
         self.constraint_names_: tuple[str, ...] = ()
         self.cell_names_: tuple[str, ...] = ()
-        self.plain_accuracy_: float | None = None
         self.cell_weights_, self.desirable_ = np.ones(0), ()
         if self.groups_ is not None:
             constraints = training.constraints[member]
@@ -526,16 +447,9 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         self.levels_ = self.history_["levels"][epoch]
         self.multipliers_ = self.history_["multipliers"][epoch]
         self.n_iter_ = len(history)
-        self.measure_ = self._measure_key()
-        self.calls_ += 1
-        if self.module is not None:
-            from fairgrad.training.networks import trained_module  # noqa: PLC0415 - needs PyTorch
-
-            self.module_ = trained_module(self.module, self.state_)
         self.set_aside_: dict[str, int] = {}
-        self.group_rows_: Floats | None = None
         if isinstance(rows.measure, LargeGroups):
-            self.set_aside_, self.group_rows_ = rows.measure.set_aside(), rows.measure.rows
+            self.set_aside_ = rows.measure.set_aside()
         self.levels_unknown_: Floats | None = None
         is_other = layer is not None or rows.n_known is not None  # than in training
         if self.groups_ is None or not (is_other or self.sensitive_encoder_ is not None):
@@ -561,18 +475,12 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         return ConstrainedRows(rows.features(index), people, constraints, kind)
 
     def _choose(
-        self, rows: FittingRows, training: Training, places: Sequence[int], plain: int | None
+        self, rows: FittingRows, training: Training, places: Sequence[int], plain: int
     ) -> None:
         """Becomes the best of some models trained, and warns if it is not what was requested.
 
         A linear model knows its training rows hardly better than others, so it must keep epsilon
         on these and on the validation rows: the more rows, the less is left to chance.
-
-        Args:
-            rows: the rows.
-            training: the training.
-            places: of this model's members in the stack.
-            plain: the place of the plain model, if there is one.
         """
         one, held = rows.split(self.validation_fraction, self.seed_)
         index, kind = one, "training"
@@ -584,27 +492,21 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         by_epoch = held is not None or training.interrupted
         options = [
             (place, _best_epoch(training, place, people.constraints, by_epoch))
-            for place in (*places, *([] if plain is None else [plain]))
+            for place in (*places, plain)
         ]
         chosen, layer, of_plain = options[0], None, None
-        if self.fairness_rate == "auto" and self.module is not None:
-            chosen = min(options, key=lambda option: self._rank(training, option, people))
-        elif self.fairness_rate == "auto":
+        if self.fairness_rate == "auto":
             chosen, layer, of_plain = self._move_last_layer(training, options, people)
         self._take_over(rows, training, *chosen, layer=layer)
         if training.interrupted:
             return
         warn_of_small(self.set_aside_, stacklevel=5)
-        plain_figures: ModelFigures | None = None
-        if of_plain is not None and plain is not None:
+        if of_plain is None:
+            plain_figures = self._figures(training, (plain, chosen[1]), people.constraints)
+        else:
             plain_figures = model_figures(
                 people.constraints, people.rows, of_plain, self.cost_matrix
             )
-            is_right = of_plain == people.rows.label
-            self.plain_accuracy_ = float(np.average(is_right, weights=people.rows.weight))
-        elif plain is not None:
-            plain_figures = self._figures(training, (plain, chosen[1]), people.constraints)
-            self.plain_accuracy_ = float(training.history.accuracy[chosen[1], plain])
         tried = [one for one, _ in options]
         self._warn_of_fault(training, tried, people, plain_figures)
 
@@ -617,15 +519,6 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         merit = float(training.history.merit[epoch, member])
         by_costs = self.cost_matrix is not None
         return ModelFigures(merit, *worst_of(constraints, levels), by_costs=by_costs)
-
-    def _rank(
-        self, training: Training, option: tuple[int, int], people: ConstrainedRows
-    ) -> tuple[bool, float, float]:
-        """Models that are better than a constant come first, then fair ones, then accurate ones."""
-        figures = self._figures(training, option, people.constraints)
-        constants = constant_figures(people.constraints, people.rows, self.cost_matrix)
-        useful = all(figures.accuracy > c.accuracy for c in constants if c.beyond <= 0)
-        return not useful, max(figures.beyond, REACHED), -figures.accuracy
 
     def _move_last_layer(
         self, training: Training, options: Sequence[tuple[int, int]], people: ConstrainedRows
@@ -658,7 +551,7 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         training: Training,
         tried: Sequence[int],
         people: ConstrainedRows,
-        plain: ModelFigures | None,
+        plain: ModelFigures,
     ) -> None:
         """Compares the fitted model with constants and with the plain model."""
         constraints, rows = people.constraints, people.rows
@@ -668,7 +561,7 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         enough = None  # the least max |F| of a model that is useful and costs little
         if fair.beyond > REACHED:
             enough = fair.worst
-        elif plain is not None:
+        else:
             useful = [constant.accuracy + LEAST_GAIN for constant in constants]
             least = max([plain.accuracy - TOLERATED_LOSS, *useful])
             last = training.last_epoch
@@ -685,9 +578,6 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         if fault:
             warnings.warn(fault, FairnessWarning, stacklevel=5)
 
-    def _measure_key(self) -> str:
-        return repr((self.fairness_measure, np.asarray(self.epsilon).tolist()))
-
     def _read(self, X: Any, sensitive_features: Any) -> Any:
         """Features as the network was trained on them, checked."""
         check_is_fitted(self, "state_")
@@ -703,20 +593,13 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
     def _margins(self, X: Any) -> Floats:
         """What `decision_function` gives, of features as the network was trained on them."""
         pieces = [X[start : start + PIECE] for start in range(0, X.shape[0], PIECE)]
-        return self._oriented(np.concatenate([self._scores(piece) for piece in pieces]))
-
-    def _oriented(self, scores: Floats) -> Floats:
-        """(n,) margins of two classes, (n, classes) logits of more, from the network's scores."""
+        scores = np.concatenate([self._scores(piece) for piece in pieces])
         if len(self.classes_) > 2:
             return scores
         margin: Floats = scores[:, -1] - scores[:, 0] if scores.shape[1] == 2 else scores[:, 0]
         return margin
 
     def _scores(self, X: Any) -> Floats:
-        if self.module is not None:
-            from fairgrad.training.networks import module_scores  # noqa: PLC0415 - needs PyTorch
-
-            return module_scores(self.module_, X.toarray() if hasattr(X, "tocsr") else X)
         dense = self._scaled(X)
         if self.hidden_:
             from fairgrad.training.networks import network_scores  # noqa: PLC0415 - as above
@@ -753,22 +636,14 @@ def fit_variants(
     *,
     sensitive_features: Any = None,
     sample_weight: Any = None,
+    validation: Any = None,
     membership: Any = None,
 ) -> list[FairGradClassifier]:
     """Fits variants of one classifier, which differ in their epsilon alone, as one stack.
 
     Each becomes what its own `fit` gives.
 
-    Args:
-        models: not fitted.
-        X: this and what follows as in `FairGradClassifier.fit`.
-        y: labels.
-        sensitive_features: sensitive values.
-        sample_weight: weights.
-        membership: how likely rows of unknown group are in each group.
-
-    Returns:
-        The models, fitted.
+    The other arguments are those of `FairGradClassifier.fit`.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -784,67 +659,35 @@ def fit_variants(
         True
     """
     first = models[0]
-    rows = read_rows(first, X, y, sensitive_features, sample_weight, membership=membership)
+    arguments = (X, y, sensitive_features, sample_weight, validation)
+    rows = read_rows(first, *arguments, membership=membership)
     of_features = {name: v for name, v in vars(first).items() if name.endswith("_in_")}
     for model in models:
         model.__dict__ |= of_features
         model._set_up(rows)
-    _fit_together(models, rows)
-    return list(models)
-
-
-def _fit_together(
-    models: Sequence[FairGradClassifier],
-    rows: FittingRows,
-    start: Mapping[str, Any] | None = None,
-) -> None:
-    """Trains the candidates of some models as one stack, with a plain one, and chooses of each.
-
-    Args:
-        models: set up for these rows; they differ in epsilon alone.
-        rows: the rows.
-        start: the state of a model to start from; then only this one is trained.
-    """
-    first = models[0]
     if rows.is_plain:
-        training = first._train(rows, first._members(rows)[:1], start)
+        training = first._train(rows, first._members(rows)[:1])
         held = rows.split(first.validation_fraction, first.seed_)[1]
         best = _best_epoch(training, 0, None, held is not None or training.interrupted)
         for model in models:
             model._take_over(rows, training, 0, best)
-        return
-    members: list[Member] = []
-    places = []
-    for model in models:
-        added = model._members(rows)[: None if start is None else 1]
-        places.append(range(len(members), len(members) + len(added)))
-        members += added
-    plain = None
-    if start is None:
-        plain = len(members)
-        members.append(replace(members[0], fairness_rate=0.0, proportional_rate=0.0))
-    training = first._train(rows, members, start)
-    for model, place in zip(models, places, strict=True):
-        model._choose(rows, training, place, plain)
+        return list(models)
+    candidates = [model._members(rows) for model in models]
+    ends = np.cumsum([len(members) for members in candidates]).tolist()
+    members = [member for own in candidates for member in own]
+    members.append(replace(members[0], fairness_rate=0.0, proportional_rate=0.0))  # plain
+    training = first._train(rows, members)
+    for model, own, end in zip(models, candidates, ends, strict=True):
+        model._choose(rows, training, range(end - len(own), end), len(members) - 1)
+    return list(models)
 
 
 def predict_variants(
     models: Sequence[FairGradClassifier], X: Any, *, sensitive_features: Any = None
 ) -> list[Any]:
     """What each of some models of `fit_variants` predicts; features are read once."""
-    first = models[0]
-    X = first._read(X, sensitive_features)
-    if not first._is_linear:
-        return [model._labels(model._margins(X)) for model in models]
-    layers = [model._layer() for model in models]
-    weight, bias = (np.concatenate(columns) for columns in zip(*layers, strict=True))
-    n, labels = X.shape[0], [np.empty(X.shape[0], first.classes_.dtype) for _ in models]
-    piece = max(1, 4 * PIECE // len(models))
-    for rows in (slice(start, start + piece) for start in range(0, n, piece)):
-        scores = first._scaled(X[rows]) @ weight.T + bias
-        for label, columns in zip(labels, np.split(scores, len(models), axis=1), strict=True):
-            label[rows] = first._labels(first._oriented(columns))
-    return labels
+    X = models[0]._read(X, sensitive_features)
+    return [model._labels(model._margins(X)) for model in models]
 
 
 def _best_epoch(

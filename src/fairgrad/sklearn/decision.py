@@ -11,7 +11,6 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -32,7 +31,7 @@ from sklearn.utils.validation import (
 
 from fairgrad.aware import NOT_GIVEN, NOT_USED, SensitiveEncoder, ask_for_values
 from fairgrad.checks import check_count, naming_rows
-from fairgrad.columns import UNKNOWN, as_columns, sensitive_columns
+from fairgrad.columns import as_columns, sensitive_columns
 from fairgrad.decisions import (
     Columns,
     DecisionProblem,
@@ -55,14 +54,10 @@ from fairgrad.measures import (
 from fairgrad.sklearn.cell_models import (
     CellModels,
     FittedCells,
-    aware_probabilities,
-    cell_probabilities,
     class_probabilities,
     count_of_trees,
     fit_arguments,
-    foresees_better,
-    given_groups,
-    last_step,
+    sensitive_values,
     takes_codes_only,
 )
 from fairgrad.sklearn.rows import check_labels, spread_over_groups
@@ -88,21 +83,8 @@ if TYPE_CHECKING:
     from fairgrad.groups import Floats, Groups, Ints
     from fairgrad.membership import SpreadRows
 
-SMALL_TABLE = 10_000
-"""Below so many rows exact fairness costs much accuracy and does not carry over to new rows."""
-
-CELLS = ("auto", "joint", "factored")
-TUNE_ON = ("auto", "training", "cross_fitted")
-
-LEAST_CHANGE = 0.005
-"""A share of rows: of fewer decisions that are changed nothing can be said."""
-
-MEMORIZED = 0.05
-"""A model that is so much more accurate on its training rows has memorized them: levels on these
-rows do not tell what new rows will have."""
-
 DIFFERENCE = 0.03
-"""Levels differ materially if they do by more than this."""
+"""Levels on training and on held-out rows differ materially if they do by more than this."""
 
 PIECE = 4096
 """Rows of a sparse matrix that lots are drawn for at a time."""
@@ -111,8 +93,9 @@ PIECE = 4096
 class FairDecisionClassifier(ShownInNotebooks, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # untyped bases
     """Makes the decisions of any classifier with `predict_proba` fair.
 
-    The estimator learns the probabilities of the cells, ``P(y = l, s = r | x)``. Of all rules that
-    keep the constraints the most accurate one is then
+    Copies of the estimator learn the probabilities of the cells, ``P(y = l | x)`` and, within each
+    label, ``P(s = r | x, y = l)``. Trees have a quarter of the boosting rounds, or half of a
+    forest's trees, for the groups. Of all rules that keep the constraints the most accurate is then
 
         h(x) = argmax_l  sum_r w_(l,r) P(y = l, s = r | x),      w_k = 1 + (C' lambda)_k / p_k,
 
@@ -136,17 +119,9 @@ class FairDecisionClassifier(ShownInNotebooks, ClassifierMixin, MetaEstimatorMix
             value is unknown, the decision is the one of a model that does not look at it.
         prefit: whether the estimator is fitted already. Its probabilities of the labels are kept as
             they are; only those of the groups, and the multipliers, are fitted.
-        cells: "joint" fits one model over all (label, group) cells, "factored" one of the labels
-            and, within each label, one of the groups. "auto" takes what costs least for the same
-            decisions: joint, a logistic regression stopping at a tolerance of 0.001; but if the
-            model is prefit or an ensemble of trees, for which every further class costs as much
-            again, factored, with a quarter of the boosting rounds (half of a forest's trees) for
-            the groups.
-        tune_on: the rows by whose labels the decisions are chosen: "training", or "cross_fitted":
-            all rows, with probabilities from models of other folds. The model is then the mean of
-            the folds' models. "auto" is cross-fitted, except for linear models on 10,000 rows or
-            more, which hardly overfit.
-        n_folds: of "cross_fitted".
+        n_folds: in which models are fitted. Decisions are chosen by the labels of all rows, with
+            probabilities from models of the other folds; the result is the mean of the folds'
+            models.
         lottery: whether decisions may be drawn by lot. Exact equalized odds often needs ties that
             no single rule can break. With a lottery, the bounds are kept by several rules, and a
             keyed digest of each row decides which one applies: the same row always gets the same
@@ -166,9 +141,8 @@ class FairDecisionClassifier(ShownInNotebooks, ClassifierMixin, MetaEstimatorMix
         multipliers_: (J,) the multipliers of the constraints.
         cell_weights_: (K,) the weights of the cells; (L * K,) of every label in every cell for
             measures of what is predicted, or with costs.
-        levels_: (J,) levels of fairness of this model on the rows that the multipliers were found
-            on; with a lottery, expected ones. If a cross-fitted model has memorized its rows, each
-            row is judged by the models of the folds that did not learn from it.
+        levels_: (J,) levels of fairness, as new rows can expect them: each row is judged by the
+            models of the folds that did not learn from it. With a lottery, expected levels.
         violation_: by how much the worst of them is beyond its bounds; 0 if all are kept.
         constraint_names_: (J,) what each level and multiplier speaks of.
         cell_names_: (K,) what the cell weights speak of.
@@ -176,13 +150,11 @@ class FairDecisionClassifier(ShownInNotebooks, ClassifierMixin, MetaEstimatorMix
         lottery_: the share and the weights of each rule of a lottery; empty if one rule decides.
         groups_: groups and frequencies of the rows of the fit.
         set_aside_: the groups that are in no constraint because of `min_group`, and their rows.
-        label_model_: the fitted model of the labels; None if the cells are joint.
+        label_model_: the fitted model of the labels.
         aware_model_: of aware decisions, a model of the labels (by their places in `classes_`) that
-            has the sensitive values among its features; None if the models of the cells foresee the
-            labels of rows they have not learnt from better, or if there are no such rows.
+            has the sensitive values among its features; None for others, and if `prefit`.
         sensitive_encoder_: how it reads the sensitive values.
-        cell_models_: the fitted models of the cells, or of the groups within each label, for each
-            set of attributes.
+        cell_models_: for each set of attributes, the fitted models of the groups within each label.
         n_features_in_: number of features.
         feature_names_in_: their names, if X is a data frame.
 
@@ -208,8 +180,6 @@ class FairDecisionClassifier(ShownInNotebooks, ClassifierMixin, MetaEstimatorMix
         *,
         use_sensitive: bool = False,
         prefit: bool = False,
-        cells: str = "auto",
-        tune_on: str = "auto",
         n_folds: int = 3,
         lottery: bool = False,
         y_desirable: Any = None,
@@ -223,8 +193,6 @@ class FairDecisionClassifier(ShownInNotebooks, ClassifierMixin, MetaEstimatorMix
         self.epsilon = epsilon
         self.use_sensitive = use_sensitive
         self.prefit = prefit
-        self.cells = cells
-        self.tune_on = tune_on
         self.n_folds = n_folds
         self.lottery = lottery
         self.y_desirable = y_desirable
@@ -253,7 +221,7 @@ class FairDecisionClassifier(ShownInNotebooks, ClassifierMixin, MetaEstimatorMix
                 missing values and -1 are unknown and in no constraint.
             sample_weight: (n,) non-negative weights.
             validation: (X, y, sensitive_features), or with sample weights as a fourth, to find the
-                multipliers on instead of what `tune_on` says.
+                multipliers on. The models are then fitted once, to all rows of X.
             membership: (n, values) how likely each row has each value of an attribute that some
                 rows lack, as an array, a data frame or a `fairgrad.membership.Membership`. These
                 rows then count in every group by its probability. Without it they have weight 1.
@@ -368,9 +336,8 @@ class FairDecisionClassifier(ShownInNotebooks, ClassifierMixin, MetaEstimatorMix
             What is wrong with the decisions, if anything is.
         """
         self.classes_, self.groups_ = classes, rows.groups
-        self.label_model_, self.cell_models_, self.aware_model_ = tuning.fitted
-        self.sensitive_encoder_ = tuning.cells.encoder
-        self.cell_groups_ = tuning.cells.groups
+        self.label_model_, self.cell_models_, self.aware_model_ = tuning.fitted[:3]
+        self.cell_groups_, self.sensitive_encoder_ = tuning.fitted[3:]
         measured, problem = tuning.problem(self)
         decision = solve(problem, columns, lottery=self.lottery)
         self.pulls_ = tuning.by_attributes(decision.pulls, measured)
@@ -409,46 +376,30 @@ class FairDecisionClassifier(ShownInNotebooks, ClassifierMixin, MetaEstimatorMix
             self.cell_names_ = groups.cell_names(by_label)
 
     def _set_levels(self, problem: DecisionProblem, tuning: Tuning) -> str | None:
-        """Judges the model that the user gets, and finds what is wrong with it, if anything is.
+        """Judges the decisions, and finds what is wrong with them, if anything is.
 
-        The rows of the folds are judged twice: by this model, the mean of the folds' models, which
-        has learnt from them; and by the models of the folds that have not. The former is what the
-        user gets. Only if it has memorized these rows, the latter is what new rows can expect.
+        Each row is judged by the models of the folds that have not learnt from it, as new rows will
+        be. On rows that they have learnt from, models know rare groups better than anywhere else:
+        levels there may be far from those of new rows.
         """
         rules = self.lottery_ or [(1.0, self.pulls_)]
         plain_rule = [(1.0, [np.zeros_like(pull) for pull in self.pulls_])]
         costs, labels = self.costs(len(self.classes_)), self.classes_.tolist()
-
-        def judged(probabilities: list[Floats]) -> tuple[Floats, ModelFigures, ModelFigures, float]:
-            """The levels; figures of fair and plain decisions; and the share that they change."""
-            levels, fair, decided = _expected(problem, probabilities, rules, costs)
-            _, plain, plainly = _expected(problem, probabilities, plain_rule, costs)
-            return levels, fair, plain, float((decided != plainly).mean())
-
-        self.levels_, fair, plain, changed = judged(tuning.own)
-        rows, fault = "tuning", None
+        self.levels_, fair = _expected(problem, tuning.probabilities, rules, costs)
+        plain = _expected(problem, tuning.probabilities, plain_rule, costs)[1]
+        rows, fault = "validation", None
         if tuning.own is not tuning.probabilities:
-            levels, fair_folds, plain_folds, promised = judged(tuning.probabilities)
-            if fair.accuracy > fair_folds.accuracy + MEMORIZED:
-                self.levels_, fair, plain = levels, fair_folds, plain_folds
-                if promised > LEAST_CHANGE and changed < promised / 10:
-                    fault = (
-                        f"The fair decisions change {promised:.1%} of the held-out rows, but only "
-                        f"{changed:.1%} of the training rows, which the model has memorized. Judge "
-                        "it on new rows, or use a model that overfits less."
-                    )
-            else:
-                rows = "training"
-                if fair.beyond > REACHED and fair.worst > fair_folds.worst + DIFFERENCE:
-                    fault = (
-                        f"The model misses the levels of its folds: max |F| is {fair.worst:.4f} on "
-                        f"the training rows, against {fair_folds.worst:.4f} on held-out folds. Try "
-                        "lottery=True, a larger epsilon, or a model that overfits less."
-                    )
+            rows, learnt = "held-out", _expected(problem, tuning.own, rules, costs)[1]
+            if learnt.beyond > REACHED and learnt.worst > fair.worst + DIFFERENCE:
+                fault = (
+                    f"The model has memorized some of its training rows: max |F| is "
+                    f"{learnt.worst:.4f} there, against {fair.worst:.4f} on held-out rows. Judge "
+                    "it on new rows, or use a model that overfits less."
+                )
         self.violation_ = float(problem.violations(self.levels_).max())
         if tuning.n_known is not None:
             known = tuning.known()
-            self.levels_ = _expected(known.problem(self)[1], known.own, rules, costs)[0]
+            self.levels_ = _expected(known.problem(self)[1], known.probabilities, rules, costs)[0]
         everyone = [np.full(len(problem.label), label) for label in range(len(labels))]
         suggestions = Suggestions(
             asked=None if np.ndim(self.epsilon) else float(self.epsilon),
@@ -457,7 +408,7 @@ class FairDecisionClassifier(ShownInNotebooks, ClassifierMixin, MetaEstimatorMix
             enough=fair.worst if fair.beyond > REACHED else None,
         )
         constants = [_figures(problem, one) for one in everyone]
-        return fault or find_fault(fair, constants, plain, labels, suggestions, rows)
+        return find_fault(fair, constants, plain, labels, suggestions, rows) or fault
 
     def costs(self, n_labels: int) -> Floats | None:
         """(L, L) the costs of predictions, checked; None if every mistake costs 1.
@@ -481,31 +432,8 @@ class FairDecisionClassifier(ShownInNotebooks, ClassifierMixin, MetaEstimatorMix
             regression.set_fit_request(sample_weight=True)
         return make_pipeline(scaling, regression)
 
-    def _is_joint(self) -> bool:
-        if self.prefit:
-            return False
-        if self.cells != "auto":
-            return self.cells == "joint"
-        return count_of_trees(self._estimator()) is None
-
-    def _tuned_on(self, n_rows: int) -> str:
-        """Which rows the multipliers are found on."""
-        if self.tune_on != "auto":
-            return self.tune_on
-        is_linear = isinstance(last_step(self._estimator()), LinearClassifierMixin)
-        return "training" if is_linear and n_rows >= SMALL_TABLE else "cross_fitted"
-
     def _check_settings(self) -> None:
-        for name, allowed in {"cells": CELLS, "tune_on": TUNE_ON}.items():
-            if getattr(self, name) not in allowed:
-                got = getattr(self, name)
-                raise ValueError(f"{name}: expected one of {list(allowed)}, got {got!r}.")
         check_count("n_folds", self.n_folds, least=2)
-        if self.prefit and self.cells == "joint":
-            raise ValueError(
-                "cells: a prefit estimator speaks of the labels alone, so that the cells cannot be "
-                "joint; use 'factored'."
-            )
         if self.prefit and self.estimator is None:
             raise ValueError("estimator: expected a fitted classifier, as prefit is set; got None.")
         if not hasattr(self._estimator(), "predict_proba"):
@@ -539,28 +467,19 @@ class FairDecisionClassifier(ShownInNotebooks, ClassifierMixin, MetaEstimatorMix
 
     def _probabilities(self, X: Any, sensitive_features: Any) -> list[Floats]:
         """(L, G, n) of the cells, for each set of attributes."""
-        fitted, n_labels = FittedCells(self.label_model_, self.cell_models_), len(self.classes_)
-        cells = cell_probabilities(fitted, X, n_labels, self.cell_groups_)
+        models = (self.label_model_, self.cell_models_, self.aware_model_)
+        fitted = FittedCells(*models, self.cell_groups_, self.sensitive_encoder_)
         if not self.use_sensitive:
-            return cells
+            return fitted.probabilities(X)
         if sensitive_features is None:
             warnings.warn(NOT_GIVEN, stacklevel=4)
-            return cells
+            return fitted.probabilities(X)
         columns = sensitive_columns(sensitive_features, _num_samples(X))
         assert self.groups_ is not None  # noqa: S101 - only plain models have none
         attributes = self.groups_.attributes
         if len(columns) == len(attributes) and set(columns) != set(attributes):
             columns = dict(zip(attributes, columns.values(), strict=True))
-        told = None
-        if self.sensitive_encoder_ is not None:
-            model, encoder = self.aware_model_, self.sensitive_encoder_
-            told = aware_probabilities(model, encoder, X, columns, n_labels)
-        conditional = []
-        for probability, groups in zip(cells, self.cell_groups_, strict=True):
-            known = {name: columns[name] for name in groups.attributes if name in columns}
-            group = groups.find_groups(known, "sensitive_features")
-            conditional.append(given_groups(probability, group, told))
-        return conditional
+        return fitted.probabilities(X, columns)
 
 
 def _expected(
@@ -568,20 +487,18 @@ def _expected(
     probabilities: Sequence[Floats],
     rules: Sequence[tuple[float, Sequence[Floats]]],
     costs: Floats | None,
-) -> tuple[Floats, ModelFigures, Ints]:
-    """Levels and figures of rules by their shares, and what the rule of the largest decides."""
-    scores = [weighted_scores(probabilities, pulls, costs) for _, pulls in rules]
-    decided = [largest(one) for one in scores]
+) -> tuple[Floats, ModelFigures]:
+    """Levels and figures of rules by their shares."""
+    decided = [largest(weighted_scores(probabilities, pulls, costs)) for _, pulls in rules]
     share = np.array([one for one, _ in rules])
     figures = [_figures(problem, one) for one in decided]
     levels = share @ [problem.levels(problem.judged(one)[0]) for one in decided]
-    main = int(share.argmax())
     if len(rules) == 1:
-        return levels, figures[0], decided[0]
+        return levels, figures[0]
     worst, beyond = _worst(problem, levels)
     accuracy = float(share @ [one.accuracy for one in figures])
-    fair = figures[main]._replace(accuracy=accuracy, worst=worst, beyond=beyond, only_label=None)
-    return levels, fair, decided[main]
+    by_costs = problem.costs is not None
+    return levels, ModelFigures(accuracy, worst, beyond, by_costs=by_costs)
 
 
 def _figures(problem: DecisionProblem, decided: Ints) -> ModelFigures:
@@ -605,13 +522,6 @@ def _worst(problem: DecisionProblem, levels: Floats) -> tuple[float, float]:
 class Tuning:
     """The fitted models of the cells, and the rows that multipliers are found on.
 
-    Args:
-        model: the classifier, or the first of variants that differ in epsilon alone.
-        measure: its measure, among the groups of enough rows.
-        cells: how to fit models of the cells.
-        validation: rows to find the multipliers on, or None.
-        spread: which rows are there once per group, or None.
-
     Attributes:
         fitted: the models of the cells.
         rows: on which the multipliers are found.
@@ -634,53 +544,19 @@ class Tuning:
         chance = check_random_state(model.random_state)
         seed = int(chance.randint(np.iinfo(np.int32).max))
         self.key = chance.bytes(16).hex()
-        X, is_cross_fitted = cells.X, False
-        if validation is not None:
+        X, aware = cells.X, model.use_sensitive
+        if validation is None:
+            shows = None if model.verbose == "auto" else bool(model.verbose)
+            fold = _folds(cells.rows, model.n_folds, seed, spread)
+            self.fitted, self.probabilities = cells.cross_fit(fold, aware=aware, shows=shows)
+        else:
+            self.fitted = cells.fit()
             X, y, s, weight = unpack_rows(validation, "validation")
             columns = sensitive_columns(s, len(y), "validation")
             self.rows = cells.rows.groups.place(y, columns, weight)
-        elif model._tuned_on(len(cells.rows)) == "training":  # noqa: SLF001 - the other half
-            cells.encoder = None  # which model knows more cannot be seen on rows both have learnt
-        else:
-            is_cross_fitted = True
-        self.groups = self._known_groups() if model.use_sensitive else []
-        if is_cross_fitted:
-            cell = cells.rows.cell()
-            if spread is None:
-                fold = fold_of_rows(cell, model.n_folds, seed)
-            else:  # the same row must not be in two folds
-                first = np.unique(spread.source, return_index=True)[1]
-                fold = fold_of_rows(cell[first], model.n_folds, seed)[spread.source]
-            shows = None if model.verbose == "auto" else bool(model.verbose)
-            self.fitted, of_cells, told = cells.cross_fit(fold, shows)
-            self.probabilities = self._given(of_cells, self._better(of_cells, told))
-            self.own = self._given(*cells.probabilities(self.fitted, X, self.rows))
-        else:
-            self.fitted = cells.fit()
-            of_cells, told = cells.probabilities(self.fitted, X, self.rows)
-            self.own = self.probabilities = self._given(of_cells, self._better(of_cells, told))
-
-    def _known_groups(self) -> list[Ints]:
-        """Of each set of attributes the group of each row, or -1."""
-        known = []
-        for names, groups in zip(self.cells.attributes, self.cells.groups, strict=True):
-            group = self.rows.groups.parents(*names)[self.rows.group]
-            known.append(np.where(groups.is_known[group], group, UNKNOWN))
-        return known
-
-    def _better(self, of_cells: list[Floats], told: Floats | None) -> Floats | None:
-        """Drops the aware model, and what it says, if models of the cells foresee labels better."""
-        if told is None or foresees_better(told, of_cells, self.groups, self.rows):
-            return told
-        self.cells.encoder, self.fitted = None, self.fitted._replace(aware_model=None)
-        return None
-
-    def _given(self, of_cells: list[Floats], told: Floats | None) -> list[Floats]:
-        """Probabilities given the groups, if the model is aware."""
-        if not self.groups:
-            return of_cells
-        pairs = zip(of_cells, self.groups, strict=True)
-        return [given_groups(probability, group, told) for probability, group in pairs]
+        self.own = self.fitted.probabilities(X, sensitive_values(self.rows) if aware else None)
+        if validation is not None:
+            self.probabilities = self.own
 
     def problem(
         self, model: FairDecisionClassifier
@@ -729,6 +605,14 @@ class Tuning:
         return sums
 
 
+def _folds(rows: GroupedRows, n_folds: int, seed: int, spread: SpreadRows | None) -> Ints:
+    """(n,) the fold of each row; rows that are there once per group are all in the same fold."""
+    if spread is None:
+        return fold_of_rows(rows.cell(), n_folds, seed)
+    first = np.unique(spread.source, return_index=True)[1]
+    return fold_of_rows(rows.cell()[first], n_folds, seed)[spread.source]
+
+
 def fit_decisions(
     models: Sequence[FairDecisionClassifier],
     X: Any,
@@ -742,15 +626,7 @@ def fit_decisions(
 ) -> list[FairDecisionClassifier]:
     """Fits variants of one classifier that differ in epsilon alone: its models are fitted once.
 
-    Args:
-        models: not fitted.
-        X: this and what follows as in `FairDecisionClassifier.fit`.
-        y: labels.
-        sensitive_features: sensitive values.
-        sample_weight: weights.
-        validation: rows to find the multipliers on.
-        membership: how likely rows of unknown group are in each group.
-        fit_params: further arguments of the estimator's fit.
+    The other arguments are those of `FairDecisionClassifier.fit`.
     """
     first = models[0]
     first._check_settings()  # noqa: SLF001 - the classifier's other half
@@ -815,9 +691,7 @@ def fit_decisions(
         rows,
         list(dict.fromkeys(one.attributes for one in measured)),
         arguments,
-        is_joint=first._is_joint(),  # noqa: SLF001 - as above
         prefit=first.prefit,
-        is_cheaper=first.cells == "auto",
         encoder=encoder,
     )
     tuning = Tuning(first, measure, cells, validation, spread)
@@ -835,13 +709,7 @@ def fit_decisions(
 def predict_together(
     models: Sequence[FairDecisionClassifier], X: Any, *, sensitive_features: Any = None
 ) -> list[NDArray[Any]]:
-    """The predictions of models that `fit_decisions` fitted together: probabilities come once.
-
-    Args:
-        models: fitted together.
-        X: (n, features).
-        sensitive_features: of aware models.
-    """
+    """The predictions of models that `fit_decisions` fitted together: probabilities come once."""
     shared = models[0]._probabilities(X, sensitive_features)  # noqa: SLF001 - of the same class
     return [
         model.classes_[largest(model._scores(X, shared))]  # noqa: SLF001 - as above
@@ -871,11 +739,8 @@ def _routed(
 def draw_lots(X: Any, key: str) -> Floats:
     """(n,) a number from 0 to below 1 for each row: a keyed digest of its values.
 
-    The same row always draws the same number.
-
-    Args:
-        X: an array, a sparse matrix or a data frame.
-        key: hexadecimal digits. Without them nobody can compute a row's number beforehand.
+    The same row always draws the same number. Without the key, hexadecimal digits, nobody can
+    compute it beforehand.
 
     Example:
         >>> one, two = draw_lots(np.eye(2), "0f"), draw_lots(np.eye(2)[::-1], "0f")

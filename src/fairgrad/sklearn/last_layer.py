@@ -18,7 +18,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import expit, softmax
 
-from fairgrad.decisions import DecisionLine, JudgedCells, JudgedDecisions
+from fairgrad.decisions import DecisionLine, JudgedCells, JudgedDecisions, largest
 from fairgrad.dual import check_costs
 from fairgrad.usefulness import LEAST_GAIN
 
@@ -63,10 +63,7 @@ STEP, BETWEEN = (-1.0, 3.0), (-0.5, 1.5)
 ROUNDS = 2
 """Of lines between models."""
 
-ENOUGH, FEW = 1e-12, 1e-3
-
-MOST_DENSE = 64
-"""Sums over so few cells are products of dense matrices; for more, sparse ones are faster."""
+ENOUGH = 1e-12
 
 
 class LayerInputs:
@@ -106,26 +103,11 @@ class LayerInputs:
     def sums(self, weight: Floats, cell: Any, n_cells: int) -> Floats:
         """(K, d + 1) sums over the cells of weighted inputs, those of the bias last."""
         total = np.bincount(cell, weight, minlength=n_cells)
-        method = self._dense_sums if self.is_exact and n_cells <= MOST_DENSE else self._sparse_sums
-        sums = method(weight, cell, n_cells) - np.outer(total, self.offset)
-        return np.column_stack([sums / self.scale, total])
-
-    def _dense_sums(self, weight: Floats, cell: Any, n_cells: int) -> Floats:
-        sums, dtype = np.zeros((n_cells, self.X.shape[1])), self.X.dtype
-        for start in range(0, len(weight), PIECE):
-            rows = slice(start, start + PIECE)
-            by_cell = np.zeros((n_cells, len(cell[rows])), dtype)
-            by_cell[cell[rows], np.arange(by_cell.shape[1])] = weight[rows]
-            sums += by_cell @ self.X[rows]
-        return sums
-
-    def _sparse_sums(self, weight: Floats, cell: Any, n_cells: int) -> Floats:
-        rows = np.flatnonzero(np.abs(weight) > FEW * np.abs(weight).max())
-        shape = (n_cells, len(rows))
-        by_cell = csr_array((weight[rows], (cell[rows], np.arange(len(rows)))), shape=shape)
-        summed = by_cell @ self.X[rows]
-        sums: Floats = summed.toarray() if hasattr(summed, "toarray") else summed
-        return sums
+        place = (cell, np.arange(len(cell)))
+        by_cell = csr_array((weight, place), shape=(n_cells, len(cell)))
+        summed = by_cell @ self.X
+        sums = summed.toarray() if hasattr(summed, "toarray") else summed
+        return np.column_stack([(sums - np.outer(total, self.offset)) / self.scale, total])
 
 
 class MovedLayer(NamedTuple):
@@ -154,7 +136,7 @@ class MovedLayer(NamedTuple):
     @property
     def decided(self) -> Ints:
         """(n,) the labels of the highest scores, the first of equal ones."""
-        return _decided(self.scores)
+        return largest(self.scores)
 
 
 def keep_bounds(
@@ -195,13 +177,14 @@ def keep_bounds(
     accurate = min(judged, key=lambda one: (one.error, one.worst))
     if accurate.worst <= 0 and accurate.error <= limit:
         return accurate, judged
-    searches = {id(one): _Search(problem, one, limit) for one in inputs}
-    for one, model in zip(inputs, judged, strict=True):
-        searches[id(one)].take(model)
-    for search in searches.values():  # one for linear models, one for each network
-        search.repair(min(search.given, key=lambda one: one.penalised(PENALTY)))
+    searches = []
+    for one in {id(one): one for one in inputs}.values():  # one for linear models
+        given = [model for own, model in zip(inputs, judged, strict=True) if own is one]
+        search = _Search(problem, one, limit, given)
+        search.repair(min(given, key=lambda model: model.penalised(PENALTY)))
         search.connect()
-    best = min((search.best for search in searches.values()), key=lambda one: _rank(one, limit))
+        searches.append(search)
+    best = min((search.best for search in searches), key=lambda one: _rank(one, limit))
     return best, judged
 
 
@@ -212,8 +195,7 @@ def _rank(model: MovedLayer | Figures, limit: float) -> tuple[bool, float, float
 
 
 def _judged(problem: JudgedDecisions, layer: Floats, scores: Floats, start: int) -> MovedLayer:
-    decided = _decided(scores)
-    counted, error = problem.judged(decided)
+    counted, error = problem.judged(largest(scores))
     figures = problem.figures(counted, np.array([error]))
     return MovedLayer(
         layer, scores, error, float(figures.worst[0]), float(figures.squares[0]), start
@@ -227,13 +209,6 @@ def _moved(
     error, squares, worst = (float(figure) for figure in figures)
     layer, scores = model.layer + t * step, model.scores + t * slopes
     return MovedLayer(layer, scores, error, worst, squares, model.start)
-
-
-def _decided(scores: Floats) -> Ints:
-    """(n,) the labels of the highest scores, the first of equal ones."""
-    has_two = len(scores) == 2  # much faster than argmax
-    decided: Ints = (scores[1] > scores[0]).astype(np.int64) if has_two else scores.argmax(0)
-    return decided
 
 
 def _limit(problem: JudgedDecisions, n_labels: int) -> float:
@@ -251,25 +226,21 @@ def _limit(problem: JudgedDecisions, n_labels: int) -> float:
 class _Search:
     """What was found so far among models that share their inputs, and the ways to find more."""
 
-    def __init__(self, problem: JudgedDecisions, inputs: LayerInputs, limit: float) -> None:
-        self.problem, self.inputs, self.limit = problem, inputs, limit
-        self.given: list[MovedLayer] = []
-        self.lower = np.concatenate([cells.lower for cells in problem.parts])
-        self.upper = np.concatenate([cells.upper for cells in problem.parts])
-
-    @property
-    def best(self) -> MovedLayer:
-        """The best so far."""
-        return self._found
-
-    def take(self, model: MovedLayer) -> None:
-        """Takes in a model to start from, or to go towards."""
-        self.given.append(model)
-        if len(self.given) == 1 or self._is_better(model):
-            self._found = model
+    def __init__(
+        self,
+        problem: JudgedDecisions,
+        inputs: LayerInputs,
+        limit: float,
+        given: Sequence[MovedLayer],
+    ) -> None:
+        self.problem, self.inputs, self.limit, self.given = problem, inputs, limit, given
+        self.best = given[0]
+        for model in given[1:]:
+            if self._is_better(model):
+                self.best = model
 
     def _is_better(self, model: MovedLayer | Figures) -> bool:
-        rank, best = _rank(model, self.limit), _rank(self._found, self.limit)
+        rank, best = _rank(model, self.limit), _rank(self.best, self.limit)
         if rank[0] != best[0]:
             return rank[0] < best[0]
         is_as_fair = rank[1] <= best[1] + ENOUGH
@@ -286,7 +257,7 @@ class _Search:
         tried = DecisionLine(self.problem, model.scores, slopes, window).best(PENALTY, self.limit)
         for t, figures in tried:
             if self._is_better(figures):
-                self._found = _moved(model, step, slopes, t, figures)
+                self.best = _moved(model, step, slopes, t, figures)
         return tried[-1] if tried else None
 
     def repair(self, model: MovedLayer) -> None:
@@ -318,23 +289,23 @@ class _Search:
     def connect(self) -> None:
         """Lines from the best to the other models given."""
         for _ in range(ROUNDS):
-            before = self._found
+            before = self.best
             for other in self.given:
-                best = self._found
+                best = self.best
                 if other is not best and (other.worst < best.worst or other.error < best.error):
                     slopes = other.scores - best.scores
                     self.line(best, other.layer - best.layer, slopes, BETWEEN)
-            if self._found is before:
+            if self.best is before:
                 return
-            if self._found.worst > 0:
-                self.repair(self._found)
+            if self.best.worst > 0:
+                self.repair(self.best)
 
     def _wanted(self, model: MovedLayer) -> tuple[Floats, NDArray[np.bool_]]:
         """(J,) by how much levels should change, and which are beyond their bounds or near them."""
         level = self.problem.levels(self.problem.judged(model.decided)[0])
-        inside = np.minimum(INSIDE, 0.25 * (self.upper - self.lower))
-        change = np.clip(level, self.lower + inside, self.upper - inside) - level
-        return change, np.minimum(self.upper - level, level - self.lower) < NEAR
+        inside = np.minimum(INSIDE, 0.25 * (self.problem.upper - self.problem.lower))
+        change = np.clip(level, self.problem.lower + inside, self.problem.upper - inside) - level
+        return change, np.minimum(self.problem.upper - level, level - self.problem.lower) < NEAR
 
     def _slopes(self, scores: Floats, temperature: float) -> Floats:
         """(J, P) derivatives of the levels of softened decisions by the layer's parameters."""

@@ -24,7 +24,6 @@ from fairgrad.splitting import hold_out, unpack_rows
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import torch
     from numpy.typing import NDArray
 
     from fairgrad.groups import Floats, GroupedRows, Groups, Ints
@@ -190,12 +189,12 @@ class FittingRows:
             )
         return np.arange(len(self)), np.arange(len(self), len(self.everyone))
 
-    def table(self, scaling: Scaling, dtype: torch.dtype | None) -> TrainingTable:
+    def table(self, scaling: Scaling) -> TrainingTable:
         """All rows as networks see them.
 
         Features in double precision are trained on in single precision, twice to five times as
         fast: what that loses is far less than what the steps leave to chance. That is a copy of
-        half the size; of features in single precision there is none.
+        half the size.
         """
         import torch  # noqa: PLC0415 - linear models predict without it
 
@@ -204,19 +203,14 @@ class FittingRows:
         parts = [self.X] if self.X_judged is None else [self.X, self.X_judged]
         kind = torch.from_numpy(np.empty(0, dtype=self.X.dtype)).dtype
         is_large = math.prod(self.X.shape) > FEW_NUMBERS
-        if dtype is None and kind == torch.float64 and is_large:
+        if kind == torch.float64 and is_large:
             single = scaling.in_single_precision(*parts)
             if single is not None:  # a tensor is not copied
                 X = single if sparse.issparse(single) else torch.from_numpy(single)
                 return TrainingTable.from_rows(X, self.everyone)
-        if sparse.issparse(self.X):
-            return TrainingTable.from_rows(
-                scaling.apply(*parts), self.everyone, dtype=dtype or kind
-            )
-        X = self.X if len(parts) == 1 else np.concatenate(parts, dtype=self.X.dtype)
-        as_it_is = X.flags.writeable and min(X.strides) >= 0  # what PyTorch can share
-        X = torch.from_numpy(X if as_it_is else X.copy())
-        return TrainingTable.from_rows(X, self.everyone, dtype=dtype or kind, scaling=scaling)
+        X = scaling.apply(*parts)
+        X = X if sparse.issparse(X) else torch.from_numpy(X)  # a tensor is not copied
+        return TrainingTable.from_rows(X, self.everyone, dtype=kind)
 
 
 def moments(X: NDArray[Any], weight: Floats | None) -> tuple[Floats, Floats]:
@@ -250,41 +244,27 @@ def read_rows(
     validation: Any = None,
     *,
     membership: Any = None,
-    fitted: bool = False,
-    classes: Any = None,
 ) -> FittingRows:
     """Checks the arguments of `FairGradClassifier.fit` before the model changes.
 
     Only the model's attributes about features change here.
-
-    Args:
-        model: the classifier.
-        X: this and what follows as in `FairGradClassifier.fit`.
-        y: labels.
-        sensitive_features: sensitive values.
-        sample_weight: weights.
-        validation: rows to judge epochs on.
-        membership: how likely rows of unknown group are in each group.
-        fitted: whether classes, features and groups are those of an earlier fit.
-        classes: all classes, if some may be missing from y.
     """
     rows = (X, as_column(y), sensitive_features, sample_weight)
     (X, y, sensitive_features, sample_weight), spread = spread_over_groups(rows, membership)
     with naming_rows():  # some of scikit-learn's errors name neither X nor y
-        X, checked = validate_data(model, as_pandas(X), y, reset=not fitted, **FEATURES)
+        X, checked = validate_data(model, as_pandas(X), y, **FEATURES)
     check_labels(checked)
     weight = check_weights(sample_weight, X.shape[0])
     is_plain = model.fairness_measure is None
     columns = _sensitive_columns(model, sensitive_features, X.shape[0])
     arguments = ("y", "sensitive_features", "sample_weight")
-    encoder = model.sensitive_encoder_ if fitted else None
-    if not fitted and model.use_sensitive:
+    encoder = None
+    if model.use_sensitive:
         encoder = SensitiveEncoder.of(group_rows(y, columns, weight, arguments=arguments).groups)
-    if encoder is not None:
         X = beside(X, encoder.encode(sensitive_features, X.shape[0]), encoder.names)
     if is_plain:  # all rows are in one group
         columns = sensitive_columns(np.zeros(X.shape[0], dtype=np.int64), X.shape[0])
-    known = model.classes_ if fitted else np.unique(checked if classes is None else classes)
+    known = np.unique(checked)
     if len(known) < 2:
         raise ValueError(f"y: expected at least two classes, got one class: {known.tolist()}.")
     X_judged = None
@@ -297,10 +277,7 @@ def read_rows(
         if weight is not None or w_judged is not None:
             parts = [(weight, n), (check_weights(w_judged, m, "validation"), m)]
             weight = np.concatenate([np.ones(k) if w is None else w for w, k in parts])
-    if fitted and not is_plain and model.groups_ is not None:
-        everyone = model.groups_.place(y, columns, weight)
-    else:
-        everyone = group_rows(y, columns, weight, labels=known, arguments=arguments)
+    everyone = group_rows(y, columns, weight, labels=known, arguments=arguments)
     measure = model.fairness_measure
     if not is_plain:
         check_several_groups(measure, everyone.groups, "sensitive_features")

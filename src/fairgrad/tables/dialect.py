@@ -55,7 +55,6 @@ class ReadingOptions:
         missing: texts that mean a missing value in every column.
         skip_rows: rows above the header.
         sheet: name of a sheet of an Excel file.
-        prefix: of the options' names in errors; ``"--"`` in the program.
     """
 
     sep: str | None = None
@@ -64,24 +63,22 @@ class ReadingOptions:
     missing: tuple[str, ...] = ()
     skip_rows: int | None = None
     sheet: str | None = None
-    prefix: str = ""
 
     def __post_init__(self) -> None:
-        p = self.prefix
         named = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " "}
         object.__setattr__(self, "sep", named.get(str(self.sep), self.sep))
         if self.sep is not None and (len(self.sep) != 1 or self.sep in '"\n\r'):
-            raise ValueError(f"{p}sep is {self.sep!r}; one character is needed, such as ; or tab")
+            raise ValueError(f"--sep is {self.sep!r}; one character is needed, such as ; or tab")
         if self.decimal not in {None, *DECIMALS}:
-            raise ValueError(f"{p}decimal is {self.decimal!r}; allowed are . and ,")
+            raise ValueError(f"--decimal is {self.decimal!r}; allowed are . and ,")
         if self.decimal is not None and self.decimal == self.sep:
-            raise ValueError(f"{p}decimal and {p}sep are both {self.sep!r}; they must differ")
+            raise ValueError(f"--decimal and --sep are both {self.sep!r}; they must differ")
         if self.encoding is not None:
             try:
                 codecs.lookup(self.encoding)
             except LookupError:
                 raise ValueError(
-                    f"{p}encoding is {self.encoding!r}, which is not known; known are, for "
+                    f"--encoding is {self.encoding!r}, which is not known; known are, for "
                     "example, utf-8, utf-16, cp1252 and latin-1"
                 ) from None
 
@@ -186,7 +183,7 @@ def _find(path: Path, options: ReadingOptions, _time: int, _size: int) -> Dialec
     filled = [place for place, row in enumerate(rows) if any(field.strip() for field in row)]
     records = [rows[place] for place in filled]
     if not records:
-        raise ValueError(f"{path.name} has no rows below {options.prefix}skip-rows")
+        raise ValueError(f"{path.name} has no rows below --skip-rows")
     header = find_header(records, given=options.skip_rows is not None)
     last = _rows(end, dialect, _SAMPLE)
     footer = find_footer(last[1:] if len(end) == _END else last, len(header.names))
@@ -224,10 +221,6 @@ def find_header(records: Sequence[Sequence[str]], *, given: bool = False) -> Hea
 
     A row is a title if at most half of its fields are filled, and a row of distinct texts that
     fills nearly all fields follows. Names in two rows, as merged cells leave them, are joined.
-
-    Args:
-        records: the first rows, without blank ones.
-        given: whether the user says that the first of them is the header.
     """
     width = Counter(len(record) for record in records).most_common(1)[0][0]
     start = 0
@@ -248,12 +241,7 @@ def find_header(records: Sequence[Sequence[str]], *, given: bool = False) -> Hea
 
 
 def find_footer(records: Sequence[Sequence[str]], width: int) -> tuple[str, ...]:
-    """The first field of each row at the end that is a total, a note, or empty.
-
-    Args:
-        records: the last rows of a table.
-        width: how many columns it has.
-    """
+    """The first field of each row at the end that is a total, a note, or empty."""
     footer: list[str] = []
     records = [record for record in records if record] if width > 1 else []
     before = [[field.strip() for field in record if field.strip()] for record in records]
@@ -299,7 +287,7 @@ def _encoding(path: Path, options: ReadingOptions) -> tuple[str, str]:
         if fault is not None:
             raise ValueError(
                 f"{path.name} cannot be read as a table: byte {fault} is not {options.encoding}; "
-                f"leave out {options.prefix}encoding to have it recognised, or name another"
+                "leave out --encoding to have it recognised, or name another"
             )
         return "utf-8-sig" if named == "utf-8" else named, end
     marked = next((name for mark, name in _MARKED.items() if start.startswith(mark)), None)
@@ -313,11 +301,11 @@ def _encoding(path: Path, options: ReadingOptions) -> tuple[str, str]:
     if b"\0" in start:
         raise ValueError(
             f"{path.name} cannot be read as a table: it contains NUL bytes. Export it again as CSV "
-            f"or Parquet, or name its encoding ({options.prefix}encoding)"
+            "or Parquet, or name its encoding (--encoding)"
         )
     raise ValueError(
         f"{path.name} cannot be read as a table: it is neither UTF-8 nor UTF-16 nor cp1252 text; "
-        f"name its encoding ({options.prefix}encoding), or save it as UTF-8"
+        "name its encoding (--encoding), or save it as UTF-8"
     )
 
 
@@ -415,14 +403,14 @@ def _check_width(
         if names[0].count(other):
             raise ValueError(
                 f"{name} has a single column if its fields are separated by {options.sep!r} "
-                f"({options.prefix}sep); it looks like {SEPARATORS[other]}"
+                f"(--sep); it looks like {SEPARATORS[other]}"
             )
     for number, record in enumerate(rows, start=2):
         if len(record) > width:
             raise ValueError(
                 f"{name} cannot be read as a table: Expected {width} fields in line {number}, saw "
                 f"{len(record)}; if its fields are not separated by "
-                f"{SEPARATORS.get(dialect.sep, repr(dialect.sep))}, give {options.prefix}sep"
+                f"{SEPARATORS.get(dialect.sep, repr(dialect.sep))}, give --sep"
             )
 
 

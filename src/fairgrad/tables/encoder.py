@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-PIECE = 20_000
-"""Rows encoded at a time: copies on the way stay small."""
-
 
 class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # no stubs
     """Encodes data frames with columns of any kind: numbers, texts, dates, booleans.
@@ -107,34 +104,25 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # no
         from fairgrad.tables.dialect import ReadingOptions  # noqa: PLC0415 - where it is needed
 
         options = ReadingOptions(missing=tuple(map(str, self.missing)))
-        return read_counted(frame, np.ones(len(frame), dtype=np.int64), options=options)
+        return read_counted(frame, options=options)
 
     def fit_features(self, frame: pd.DataFrame, prefix: str = "") -> pd.DataFrame:
         """Fits a table that `read_table` has read, and gives its features.
 
-        Args:
-            frame: the columns that may be features.
-            prefix: of the arguments' names in errors.
-
         Returns:
             Columns of numbers and of named categories.
         """
-        chosen = choose_features(frame, tuple(self.categorical), tuple(self.keep), prefix)
-        self.left_out_: dict[str, str] = chosen.left_out
-        self.notes_: tuple[str, ...] = chosen.notes
+        columns, features, self.left_out_, self.notes_ = choose_features(
+            frame, tuple(self.categorical), tuple(self.keep), prefix
+        )
         self.feature_names_in_ = np.array([str(name) for name in frame.columns], dtype=object)
         self.n_features_in_ = len(self.feature_names_in_)
-        self.features_: list[TableFeature] = chosen.features
-        self.features_ = self._within(chosen.columns, None)
-        return chosen.columns
+        self.features_: list[TableFeature] = features
+        self.features_ = self._within(columns, None)
+        return columns
 
     def narrowed(self, features: pd.DataFrame, rows: NDArray[Any]) -> TableEncoder:
-        """The same encoder, with medians and ranges of some rows alone.
-
-        Args:
-            features: as `fit_features` gave them.
-            rows: numbers of the rows.
-        """
+        """The same encoder, with medians and ranges of some rows alone."""
         narrow = copy.copy(self)
         narrow.features_ = self._within(features, rows)
         return narrow
@@ -188,10 +176,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # no
     ) -> tuple[pd.DataFrame, Oddities]:
         """The features of a later table, and what was odd about it.
 
-        Args:
-            frame: the table.
-            missing: further texts that mean a missing value.
-
         Raises:
             ValueError: if a column is missing, or holds texts instead of numbers.
         """
@@ -228,22 +212,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # no
     def encode(
         self, features: pd.DataFrame, rows: NDArray[Any] | None = None
     ) -> NDArray[np.float32]:
-        """(n, columns) the matrix of some rows of features, or of all.
-
-        Args:
-            features: of `fit_features`, or of `read`.
-            rows: numbers of the rows; None for all.
-        """
+        """(n, columns) the matrix of some rows of features, or of all."""
         blocks, n = self.blocks(), len(features) if rows is None else len(rows)
-        matrix = np.empty((n, sum(len(block.names) for block in blocks)), dtype=np.float32)
-        for start in range(0, n, PIECE):
-            span = slice(start, start + PIECE)
-            piece = features.iloc[span if rows is None else rows[span]]
-            place = 0
-            for block in blocks:
-                width = len(block.names)
-                matrix[span, place : place + width] = block.encode(piece[block.feature.name])
-                place += width
+        matrix = np.empty((n, sum(len(block.names) for block in blocks)), np.float32)
+        place = 0
+        for block in blocks:
+            width = len(block.names)
+            column = features[block.feature.name]
+            chosen = column if rows is None else column.iloc[rows]
+            matrix[:, place : place + width] = block.encode(chosen)
+            place += width
         return matrix
 
 

@@ -8,17 +8,17 @@ of its own if some were missing there, else none of the known ones, and for numb
 
 from __future__ import annotations
 
-import calendar
 import re
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from fairgrad.tables.reading import ReadingReport
 from fairgrad.tables.values import (
+    CALENDAR,
     DATE_PARTS,
     MISSING_TEXTS,
     MOST_VALUES,
@@ -99,32 +99,14 @@ class TableFeature:
         )
 
 
-class ChosenFeatures(NamedTuple):
-    """The columns of a table that are features.
-
-    Attributes:
-        columns: numbers and named categories.
-        features: what is to be remembered of each, but for medians and ranges.
-        left_out: columns that are no features, with the reason.
-        notes: what the reader should know about them.
-    """
-
-    columns: pd.DataFrame
-    features: list[TableFeature]
-    left_out: dict[str, str]
-    notes: tuple[str, ...]
-
-
 def choose_features(
     frame: pd.DataFrame, categorical: Sequence[str] = (), keep: Sequence[str] = (), prefix: str = ""
-) -> ChosenFeatures:
+) -> tuple[pd.DataFrame, list[TableFeature], dict[str, str], tuple[str, ...]]:
     """Which columns of a table are features, and how each is encoded.
 
-    Args:
-        frame: the columns, as `read_table` reads them.
-        categorical: columns of numbers that are mere codes.
-        keep: features even if they look like identifiers or have a single value.
-        prefix: of the arguments' names in errors.
+    Returns:
+        Columns of numbers and named categories; what to remember of each, except medians and
+        ranges; the reason for each column that is not a feature; and notes for the reader.
 
     Raises:
         ValueError: if a column mixes kinds, or none is left.
@@ -133,46 +115,59 @@ def choose_features(
     columns: dict[str, pd.Series] = {}
     features: list[TableFeature] = []
     left_out: dict[str, str] = {}
-    dates: list[str] = []
-    merged: list[str] = []
+    dates, merged = [], []
     gaps: dict[str, list[str]] = {"number": [], "category": []}
     for name, (column, reason) in _all_usable(frame, categorical, keep, prefix).items():
-        kind = column_kind(column)
-        derived: dict[str, tuple[pd.Series, DatePart | None]] = {name: (column, None)}
-        if kind == "date" and not reason:
+        kind, numbers = column_kind(column), column_kind(frame[name]) == "number"
+        derived: dict[str, tuple[pd.Series, DatePart | None]] = {}
+        if kind == "date":
             derived = _date_features(column, report.forms.get(name, ""), frame.columns)
-            dates += [name] if derived else []
+        elif kind == "number":
+            complete = pd.Series(as_numbers(column)) if column.isna().any() else column
+            derived = {name: (complete, None)}
+        elif not reason:
+            named = named_column(column, categorical)
+            n = len(named.cat.categories)
+            if n > MOST_VALUES:
+                named = merge_rare(named)
+                merged.append(f"{name}: {n:,} different values, the rarest merged into {OTHER}.")
+            derived = {name: (named, None)}
         if reason or not derived:
             left_out[name] = reason or "one value only"
             continue
-        missing = int(column.isna().sum())
-        if missing:
-            listed = f"{name} {missing:,}{report.gap_words(name)}"
+        dates += [name] if kind == "date" else []
+        n_missing = int(column.isna().sum())
+        if n_missing:
+            listed = f"{name} {n_missing:,}{report.gap_words(name)}"
             gaps["category" if kind == "category" else "number"].append(listed)
         for title, (values, date) in derived.items():
-            if date is None and kind == "category":
-                values = named_column(values, categorical)  # noqa: PLW2901 - as categories
-                n = len(values.cat.categories)
-                if n > MOST_VALUES:
-                    values = merge_rare(values)  # noqa: PLW2901 - as above
-                    merged.append(
-                        f"{name}: {n:,} different values, the rarest merged into {OTHER}."
-                    )
-            elif date is None and missing:
-                values = pd.Series(as_numbers(values), name=title)  # noqa: PLW2901 - as above
+            is_named = isinstance(values.dtype, pd.CategoricalDtype)
             columns[title] = values
-            features.append(_described(title, values, frame[name], date))
+            features.append(
+                TableFeature(
+                    title,
+                    "category" if is_named else "number",
+                    tuple(map(str, values.cat.categories)) if is_named else (),
+                    numbers=is_named and (numbers or date is not None),
+                    has_gaps=bool(values.isna().any()),
+                    date=date,
+                )
+            )
     if not columns:
         raise ValueError("no column is left as a feature")
     reasons = "; ".join(f"{name} ({reason})" for name, reason in left_out.items())
-    left = [
-        ("Left out as features", [reasons] if left_out else []),
-        ("Dates become year, month, weekday and age in days before the latest date", dates),
-        ("Missing numbers become the median, and are marked", gaps["number"]),
-        ("Missing values are a category of their own", gaps["category"]),
+    told = {
+        "Left out as features": reasons,
+        "Dates become year, month, weekday and age in days before the latest date": dates,
+        "Missing numbers become the median, and are marked": gaps["number"],
+        "Missing values are a category of their own": gaps["category"],
+    }
+    notes = [
+        f"{what}: {names if isinstance(names, str) else ', '.join(names)}."
+        for what, names in told.items()
+        if names
     ]
-    notes = (*(f"{what}: {', '.join(ignored)}." for what, ignored in left if ignored), *merged)
-    return ChosenFeatures(pd.DataFrame(columns), features, left_out, notes)
+    return pd.DataFrame(columns), features, left_out, (*notes, *merged)
 
 
 def _all_usable(
@@ -201,10 +196,10 @@ def _usable(
     if _NO_NAME.fullmatch(name):
         return frame[name], "no name in the file"
     column = checked_column(frame, name, categorical, prefix)
-    if name in keep:
-        return column, ""
     reason = ""
-    if not column.isna().any() and column.nunique() == 1:  # noqa: PD101 - also of categories
+    if name in keep:
+        pass
+    elif not column.isna().any() and column.nunique() == 1:  # noqa: PD101 - also of categories
         reason = "one value only"
     elif column_kind(column) == "category" and identifies_rows(column):
         reason = "its texts differ in most rows"
@@ -215,44 +210,26 @@ def _usable(
     return column, reason
 
 
-def _described(
-    title: str, values: pd.Series, original: pd.Series, date: DatePart | None
-) -> TableFeature:
-    """What is to be remembered of a feature, but for its median and range."""
-    has_gaps, is_number = bool(values.isna().any()), column_kind(original) == "number"
-    if not isinstance(values.dtype, pd.CategoricalDtype):
-        return TableFeature(title, "number", has_gaps=has_gaps, date=date)
-    names = tuple(str(value) for value in values.cat.categories)
-    numbers = date is not None or is_number
-    return TableFeature(title, "category", names, numbers=numbers, has_gaps=has_gaps, date=date)
-
-
 def _date_features(
     column: pd.Series, form: str, taken: Collection[str]
 ) -> dict[str, tuple[pd.Series, DatePart | None]]:
     """Year, month, weekday and age of dates; a part that never differs is left out."""
-    name, days = str(column.name), as_days(column)
+    days = as_days(column)
     latest = float(np.floor(np.nanmax(days)))
     derived: dict[str, tuple[pd.Series, DatePart | None]] = {}
-    for unit in DATE_PARTS:
-        made = DatePart(name, unit, form, latest)
+    for part in DATE_PARTS:
+        made = DatePart(str(column.name), part, form, latest)
         values = made.values(days)
         if values.nunique() < 2:
             continue
-        title = f"{name} ({unit})"
+        title = f"{column.name} ({part})"
         while title in taken:
             title += "'"
-        is_named = unit in {"month", "weekday"}
-        derived[title] = (_in_order(values, unit) if is_named else values).rename(title), made
+        if part in CALENDAR:
+            order = [name for name in CALENDAR[part] if (values == name).any()]
+            values = pd.Series(pd.Categorical(values, categories=pd.Index(order, dtype=object)))
+        derived[title] = values.rename(title), made
     return derived
-
-
-def _in_order(values: pd.Series, unit: str) -> pd.Series:
-    """Names of months or weekdays as categories, in the order of the calendar."""
-    names = calendar.month_name if unit == "month" else calendar.day_name
-    seen = set(values.dropna())
-    order = [name for name in names if name in seen]
-    return pd.Series(pd.Categorical(values, categories=pd.Index(order, dtype=object)))
 
 
 def named_column(column: pd.Series, categorical: Sequence[str] = ()) -> pd.Series:
@@ -293,11 +270,6 @@ def read_features(
 ) -> tuple[pd.DataFrame, Oddities]:
     """A later table as the model's features, and what was odd about it.
 
-    Args:
-        frame: the table.
-        features: of the model.
-        missing: texts that mean a missing value, besides the usual ones.
-
     Raises:
         ValueError: if a column is missing, or holds texts instead of numbers.
     """
@@ -311,19 +283,18 @@ def describe_groups(
     groups: pd.DataFrame, original: pd.DataFrame, cut: Collection[str] = ()
 ) -> list[TableFeature]:
     """What an aware model remembers of the sensitive columns; those in `cut` are numbers."""
-    described = []
-    for name in map(str, groups):
-        values = tuple(str(value) for value in groups[name].cat.categories)
-        has_gaps, is_number = (
-            bool(groups[name].isna().any()),
-            column_kind(original[name]) == "number",
+    return [
+        TableFeature(name, "number", has_gaps=True)
+        if name in cut
+        else TableFeature(
+            name,
+            "category",
+            tuple(map(str, groups[name].cat.categories)),
+            numbers=column_kind(original[name]) == "number",
+            has_gaps=bool(groups[name].isna().any()),
         )
-        described.append(
-            TableFeature(name, "number", has_gaps=True)
-            if name in cut
-            else TableFeature(name, "category", values, numbers=is_number, has_gaps=has_gaps)
-        )
-    return described
+        for name in map(str, groups)
+    ]
 
 
 def read_groups(
@@ -333,12 +304,6 @@ def read_groups(
     missing: Sequence[str] = (),
 ) -> tuple[pd.DataFrame, Oddities]:
     """The sensitive values of a later table as an aware model takes them; unseen ones are missing.
-
-    Args:
-        frame: the table.
-        groups: what the model remembers of the sensitive columns.
-        bins: where columns of numbers are cut.
-        missing: texts that mean a missing value, besides the usual ones.
 
     Raises:
         ValueError: if a column is missing, or holds texts instead of numbers.
@@ -379,39 +344,30 @@ class _LaterTable:
         self.missing = tuple(missing)
         self.gaps = MISSING_TEXTS | set(missing)
         self.odd = Oddities()
-        self._days: dict[str, NDArray[np.float64]] = {}
 
     def feature(self, feature: TableFeature) -> Any:
         """The values of a feature."""
         column = self.columns[feature.column]
         if feature.date is not None:
-            column = feature.date.values(self._dates(column, feature.date.form))
+            column = feature.date.values(self._days(column, feature.date.form))
         if feature.kind == "category":
             return self._category(column, feature)
         numbers = self._numbers(column)
-        self._check_range(numbers, feature)
-        gaps = np.isnan(numbers)
-        if gaps.any() and not feature.has_gaps:
+        width, unit = feature.high - feature.low, "" if feature.date is None else " days of age"
+        far = (numbers < feature.low - width) | (numbers > feature.high + width)
+        if width > 0:
+            ends = f"{feature.low:,.6g} to {feature.high:,.6g}{unit}"
+            self._count(feature, f"far outside the range of the training rows ({ends})", far)
+        if not feature.has_gaps:
+            gaps = np.isnan(numbers)
             self._count(feature, "missing, taken as the median", gaps)
             numbers = np.where(gaps, feature.median, numbers)
         return numbers
 
     def _count(self, feature: TableFeature, what: str, rows: NDArray[Any]) -> None:
         """Of the parts of a date only one is counted: they are missing together."""
-        if feature.date is None or feature.date.part == "age in days":
+        if rows.any() and (feature.date is None or feature.date.part == "age in days"):
             self.odd[feature.column, what] += int(rows.sum())
-
-    def _check_range(self, numbers: NDArray[np.float64], feature: TableFeature) -> None:
-        """Counts numbers farther outside the training range than that range is wide."""
-        width = feature.high - feature.low
-        if width <= 0:
-            return
-        far = (numbers < feature.low - width) | (numbers > feature.high + width)
-        if far.any():
-            ends = f"{feature.low:,.6g} to {feature.high:,.6g}"
-            unit = "" if feature.date is None else " days of age"
-            what = f"far outside the range of the training rows ({ends}{unit})"
-            self._count(feature, what, far)
 
     def _numbers(self, column: pd.Series) -> NDArray[np.float64]:
         if column_kind(column) == "number":
@@ -419,32 +375,32 @@ class _LaterTable:
             missing, _ = parse_numbers(self.missing, self.decimal)
             return np.where(np.isin(numbers, missing[~np.isnan(missing)]), np.nan, numbers)
         codes, values = pd.factorize(column)
-        texts = [str(value).strip() for value in values]
+        texts = ["" if str(value).strip() in self.gaps else str(value).strip() for value in values]
         numbers, _ = parse_numbers(texts, self.decimal)
-        for place in np.flatnonzero(np.isnan(numbers)).tolist():
-            if texts[place] not in self.gaps:
-                raise ValueError(
-                    f"the column {column.name!r} holds {values[place]!r}, but the model was fitted "
-                    "to numbers there"
-                )
-        numbers[[text in self.gaps for text in texts]] = np.nan
+        wrong = [
+            value
+            for value, text, n in zip(values, texts, numbers, strict=True)
+            if text and np.isnan(n)
+        ]
+        if wrong:
+            raise ValueError(
+                f"the column {column.name!r} holds {wrong[0]!r}, but the model was fitted to "
+                "numbers there"
+            )
         return as_numbers(pd.Series(np.append(numbers, np.nan)[codes], name=column.name))
 
-    def _dates(self, column: pd.Series, form: str) -> NDArray[np.float64]:
-        key = str(column.name)
-        if key not in self._days:
-            texts = column.astype(object)
-            if column_kind(column) != "date":
-                texts = texts.map(lambda value: value.strip() if isinstance(value, str) else value)
-                texts = texts.where(~texts.isin(self.gaps))
-            try:
-                self._days[key] = as_days(texts if column_kind(column) != "date" else column, form)
-            except (ValueError, TypeError) as error:
-                raise ValueError(
-                    f"the column {key!r} holds values that are not dates as in training, but the "
-                    "model was fitted to dates there"
-                ) from error
-        return self._days[key]
+    def _days(self, column: pd.Series, form: str) -> NDArray[np.float64]:
+        if column_kind(column) != "date":
+            column = column.astype(object)
+            column = column.map(lambda value: value.strip() if isinstance(value, str) else value)
+            column = column.where(~column.isin(self.gaps))
+        try:
+            return as_days(column, form)
+        except (ValueError, TypeError) as error:
+            raise ValueError(
+                f"the column {column.name!r} holds values that are not dates as in training, but "
+                "the model was fitted to dates there"
+            ) from error
 
     def _category(self, column: pd.Series, feature: TableFeature) -> Any:
         """Known values keep their name; looked up once per distinct value, not per row."""
@@ -454,27 +410,26 @@ class _LaterTable:
         places = [self._place(value, feature, place) for value in values]
         rows = np.array([*places, -1], dtype=np.int64)[codes]
         unseen = rows == n_known
-        what = "never seen in training, taken as none of the known"
-        if OTHER in place:
-            what = f"rare or never seen in training, taken as {OTHER}"
         if unseen.any():
+            what = "never seen in training, taken as none of the known"
+            if OTHER in place:
+                what = f"rare or never seen in training, taken as {OTHER}"
             self.odd[feature.name, what] += int(unseen.sum())
-        rows[unseen] = place.get(OTHER, n_known)
-        if not feature.has_gaps and (rows < 0).any():
+            rows[unseen] = place.get(OTHER, n_known)
+        if not feature.has_gaps:
             self._count(feature, "missing, taken as none of the known", rows < 0)
         return pd.Categorical.from_codes(rows, categories=pd.Index([*feature.values, UNSEEN]))
 
     def _place(self, value: Any, feature: TableFeature, place: Mapping[str, int]) -> int:
         """The code of a value: -1 for a missing one, one more than the last for a stranger."""
-        if pd.isna(value) or value_name(value) in self.missing:
+        name = value_name(value)
+        if pd.isna(value) or name in self.missing:
             return -1
-        names = [str(value), value_name(value)]
+        names = [str(value), name]
         if isinstance(value, str) and feature.numbers:
-            number = float(parse_numbers([value.strip()], self.decimal)[0][0])
-            names.append(value_name(number))
+            names.append(value_name(float(parse_numbers([name], self.decimal)[0][0])))
         if set(feature.values) <= {"True", "False"}:
-            names.append(value_name(value).capitalize())
-        known = next((place[name] for name in names if name in place), None)
-        if known is not None:  # also "None", where it is the name of a category
-            return known
-        return -1 if value_name(value) in self.gaps else len(feature.values)
+            names.append(name.capitalize())
+        # "None" may also be the name of a category.
+        unknown = -1 if name in self.gaps else len(feature.values)
+        return next((place[name] for name in names if name in place), unknown)

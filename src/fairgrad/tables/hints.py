@@ -15,7 +15,7 @@ from scipy.stats import rankdata
 from fairgrad.tables.values import IDENTIFIER, as_numbers, column_kind, counted, value_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -32,7 +32,8 @@ SENTINELS = (-1, -7, -8, -9, -99, -999, -9999, 99, 999, 9999, 99999, 999999)
 SENTINEL_DAYS = ("1900-01-01", "1899-12-31", "9999-12-31", "2999-12-31")
 SENTINEL_TEXTS = re.compile(
     r"(?i)refused?( to answer)?|don'?t know|dk|unknown|not (available|applicable|known|stated)"
-    r"|no (answer|response|data)|prefer not to (say|answer)|missing|\?+|-+|\.+|tbd|n\.a\."
+    r"|no (answer|response|data)|prefer not to (say|answer)|missing|iap|inap(plicable)?"
+    r"|\?+|-+|\.+|tbd|n\.a\."
 )
 _FEWEST_SENTINELS = 3
 _MOST_LISTED = 5
@@ -43,7 +44,6 @@ def hints(
     sensitive: pd.DataFrame,
     features: pd.DataFrame,
     sources: Mapping[str, str],
-    drop: str = "drop",
 ) -> list[str]:
     """What the reader should know of features that reveal too much.
 
@@ -51,40 +51,29 @@ def hints(
     curve (AUC). Numbers are scores themselves. The score of a category is the share of the one kind
     among rows with the same value in the other half of the table, so that a feature gains nothing
     from values that are in few rows.
-
-    Args:
-        label: named categories.
-        sensitive: named categories, one column per attribute.
-        features: columns of numbers and of named categories.
-        sources: the column of the table that a feature was made of, if it has another name.
-        drop: what the option that leaves a column out is called.
     """
     rows = np.sort(np.random.default_rng(0).permutation(len(label))[:MOST_ROWS])
     sampled = features.iloc[rows]
     sentences = []
-    leaks = _revealing(sampled, _kinds(label.iloc[rows]), LEAK, min, sources)
+    leaks = _revealing(sampled, _kinds(label.iloc[rows]), LEAK, sources)
     if leaks:
+        target = label.name if len(label.cat.categories) == 2 else f"a value of {label.name}"
         known, one = ("it is", "it") if len(leaks) == 1 else ("they are", "them")
         verb = "alone predicts" if len(leaks) == 1 else "each predict"
         sentences.append(
-            f"{_listed(leaks)} {verb} {label.name} almost perfectly: if {known} known only "
-            f"afterwards, leave {one} out ({drop})."
+            f"{_listed(leaks)} {verb} {target} almost perfectly: if {known} known only "
+            f"afterwards, leave {one} out (--drop)."
         )
     for name in sensitive:
         others = sampled.drop(columns=name, errors="ignore")
-        proxies = _revealing(others, _kinds(sensitive[name].iloc[rows]), PROXY, max, sources)
+        proxies = _revealing(others, _kinds(sensitive[name].iloc[rows]), PROXY, sources)
         if proxies:
             sentences.append(f"{name} can be told from {_listed(proxies)}.")
     return sentences
 
 
 def auc(codes: NDArray[Any], is_one: NDArray[Any]) -> float:
-    """How well categories tell two kinds of rows apart; scores come from the other half.
-
-    Args:
-        codes: (n,) whole numbers from 0, equal where the values are.
-        is_one: (n,) whether a row is of the one kind.
-    """
+    """How well categories tell two kinds of rows apart; scores come from the other half."""
     half, n = np.random.default_rng(0).permutation(len(codes)) % 2, int(codes.max()) + 1
     place = codes + n * half
     rows = np.bincount(place, minlength=2 * n).reshape(2, n)
@@ -116,17 +105,16 @@ def _revealing(
     features: pd.DataFrame,
     kinds: Sequence[tuple[NDArray[Any], NDArray[Any]]],
     least: float,
-    choose: Callable[[Iterable[float]], float],
     sources: Mapping[str, str],
 ) -> dict[str, float]:
-    """AUC of the features that reach the least, by `choose` of the values; the highest first."""
+    """AUC of the features that tell some kind from the others that well; the highest first."""
     aucs: dict[str, float] = {}
     for name in features if kinds else ():
         column = features[name]
         is_named = isinstance(column.dtype, pd.CategoricalDtype)
         values = column.cat.codes.to_numpy(np.int64) + 1 if is_named else as_numbers(column)
         measure: Any = auc if is_named else rank_auc
-        figure = choose([measure(values[rows], is_one) for rows, is_one in kinds])
+        figure = max(measure(values[rows], is_one) for rows, is_one in kinds)
         if figure >= least:
             source = sources.get(str(name), str(name))
             aucs[source] = max(figure, aucs.get(source, 0.0))
@@ -139,13 +127,8 @@ def _listed(aucs: Mapping[str, float]) -> str:
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
-def sentinel_hints(frame: pd.DataFrame, prefix: str = "") -> list[str]:
-    """Values that often mean "missing": -99, 9999, 1900-01-01, "Refused"; with their counts.
-
-    Args:
-        frame: the columns, as `read_table` reads them.
-        prefix: of the options' names.
-    """
+def sentinel_hints(frame: pd.DataFrame) -> list[str]:
+    """Values that often mean "missing": -99, 9999, 1900-01-01, "Refused"; with their counts."""
     notes = []
     for name in frame:
         counts = sentinels(frame[name])
@@ -154,8 +137,8 @@ def sentinel_hints(frame: pd.DataFrame, prefix: str = "") -> list[str]:
             options = [
                 f'--missing "{text}"' if " " in text else f"--missing {text}" for text in counts
             ]
-            option = " ".join(options) if prefix else f"missing={list(counts)}"
-            notes.append(f"{name}: {listed} may mean a missing value; then use {option}.")
+            how = " ".join(options)
+            notes.append(f"{name}: {listed} may mean a missing value; then use {how}.")
     more = len(notes) - _MOST_LISTED
     rest = [f"{more} more columns have values that may mean a missing value."] if more > 0 else []
     return notes[:_MOST_LISTED] + rest
@@ -183,20 +166,15 @@ def sentinels(column: pd.Series) -> dict[str, int]:
     }
 
 
-def repeated_identifiers(frame: pd.DataFrame, option: str = "cluster") -> list[str]:
-    """Columns that look like the identifiers of people who are in several rows.
-
-    Args:
-        frame: the columns.
-        option: what the option is called that names them.
-    """
+def repeated_identifiers(frame: pd.DataFrame) -> list[str]:
+    """Columns that look like the identifiers of people who are in several rows."""
     sentences = []
     for name in (name for name in map(str, frame) if IDENTIFIER.fullmatch(name.strip())):
         n, distinct = int(frame[name].notna().sum()), frame[name].nunique()
         if 50 < distinct <= 0.75 * n and n / distinct < 100:
             sentences.append(
                 f"{name} has {distinct:,} different values in {counted(n, 'row')}: rows of one "
-                f"person are not independent. Name it when you audit ({option} {name})."
+                f"person are not independent. Name it when you audit (--cluster {name})."
             )
     return sentences
 

@@ -18,7 +18,6 @@ import sys
 import tempfile
 import zipfile
 import zlib
-from collections import Counter
 from collections.abc import Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -47,7 +46,6 @@ from fairgrad.tables.values import (
     kind_of_texts,
     named_codes,
     parse_numbers,
-    plain_values,
     value_name,
 )
 
@@ -62,17 +60,8 @@ if TYPE_CHECKING:
     PieceReader = Callable[[Sequence[str] | None, Sequence[str]], Iterator[pd.DataFrame]]
     """Gives the pieces of a table: some columns, or all; and some columns as texts."""
 
-TEXT_ENDINGS = (
-    ".csv",
-    ".csv.gz",
-    ".csv.xz",
-    ".csv.bz2",
-    ".txt",
-    ".data",
-    ".tsv",
-    ".tsv.gz",
-    ".tab",
-)
+PACKED_TEXTS = (".csv.gz", ".csv.xz", ".csv.bz2", ".tsv.gz")
+TEXT_ENDINGS = (".csv", ".txt", ".data", ".tsv", ".tab", *PACKED_TEXTS)
 PARQUET_ENDINGS = (".parquet", ".pq")
 EXCEL_ENDINGS = (".xlsx", ".xlsm")
 
@@ -114,15 +103,7 @@ READING = "fairgrad.reading"
 #: One file or several, a folder of files, a pattern such as ``"2024-*.csv"``, or ``"-"``.
 TableSource = str | Path | Sequence[str | Path]
 
-_UNREADABLE = (
-    pd.errors.ParserError,
-    UnicodeDecodeError,
-    EOFError,
-    OSError,
-    zlib.error,
-    lzma.LZMAError,
-    zipfile.BadZipFile,
-)
+_BROKEN = (EOFError, OSError, zlib.error, lzma.LZMAError)
 _MARKS = {
     b"PAR1": ".parquet",
     b"PK\x03\x04": ".xlsx",
@@ -172,16 +153,8 @@ class ReadingReport:
         texts = [repr(text) if text else "empty" for text in self.gaps.get(name, {})]
         return f" ({' or '.join(texts)})" if texts and texts != ["empty"] else ""
 
-    def sentences(
-        self, columns: Iterable[str], prefix: str = "", *, gaps: bool = False
-    ) -> list[str]:
-        """How the files were read, and what was done to values of these columns.
-
-        Args:
-            columns: names of columns.
-            prefix: of the options' names.
-            gaps: whether to say which texts were taken as missing, where nobody else does.
-        """
+    def sentences(self, columns: Iterable[str], *, gaps: bool = False) -> list[str]:
+        """How the files were read, and what was done to values of these columns."""
         known = list(dict.fromkeys(columns))
         told = list(self.files)
         for name in known if gaps else ():
@@ -190,10 +163,9 @@ class ReadingReport:
                 told.append(f"{name}: {_with_counts(taken)} taken as missing.")
         for name in (name for name in known if name in self.named):
             first = next(iter(self.named[name]))
-            option = f"{prefix}missing {first}" if prefix else f"missing=[{first!r}]"
             told.append(
-                f"{name}: {_with_counts(self.named[name])} read as text; use {option} if it means "
-                "that the value is missing."
+                f"{name}: {_with_counts(self.named[name])} read as text; use --missing "
+                f"{first} if it means that the value is missing."
             )
         return told + [f"{name}: {self.written[name]}." for name in known if name in self.written]
 
@@ -201,35 +173,6 @@ class ReadingReport:
 def _with_counts(texts: Mapping[str, int]) -> str:
     listed = ", ".join(f"{text!r} ({counted(n, 'row')})" for text, n in texts.items())
     return f"{listed} {'is' if len(texts) == 1 else 'are'}"
-
-
-def named_frame(
-    table: TableSource | pd.DataFrame, options: ReadingOptions | None = None
-) -> tuple[pd.DataFrame, str]:
-    """A user's files or frame as a frame with distinct, named columns and some rows; its name.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: The file cannot be read, or has no rows or no distinct column names.
-        TypeError: Neither a path nor a DataFrame.
-    """
-    if isinstance(table, str | Path) or _are_paths(table):
-        source: Any = table
-        return read_table(source, options=options), table_name(source)
-    if not isinstance(table, pd.DataFrame):
-        raise TypeError(f"table is a {type(table).__name__}; a path or a DataFrame is needed")
-    if not len(table):
-        raise ValueError("the table has no rows")
-    unnamed = [column for column in table.columns if not isinstance(column, str)]
-    if unnamed:
-        raise ValueError(f"the table has a column named {unnamed[0]!r}; names must be text")
-    check_distinct(table.columns, "the table")
-    return plain_frame(table.reset_index(drop=True)), "table"
-
-
-def _are_paths(table: Any) -> bool:
-    is_list = isinstance(table, list | tuple) and bool(table)
-    return is_list and all(isinstance(one, str | Path) for one in table)
 
 
 def table_files(table: TableSource) -> list[Path]:
@@ -321,7 +264,7 @@ def _unpacked(path: Path, _time: int) -> Path:
         with arrow.input_stream(str(path), compression="zstd") as packed, target.open("wb") as file:
             shutil.copyfileobj(packed, file)
     except (OSError, zipfile.BadZipFile) as error:
-        raise ValueError(f"{path.name} cannot be unpacked ({_one_line(error)})") from error
+        raise ValueError(f"{path.name} cannot be unpacked ({one_line(error)})") from error
     return target
 
 
@@ -355,12 +298,6 @@ def read_table(
 ) -> pd.DataFrame:
     """The whole table: numbers as numbers, dates as dates, everything else as categories.
 
-    Args:
-        table: CSV, TSV, Parquet or Excel files.
-        columns: read these alone; names the files lack are passed over.
-        options: what the user says of the files.
-        texts: columns to leave as texts, whatever they look like.
-
     Raises:
         ValueError: if a file cannot be read, or the table holds no rows.
         FileNotFoundError: if there is no such file.
@@ -380,40 +317,65 @@ def read_pieces(
     options: ReadingOptions | None = None,
     texts: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """A whole table from pieces of it, as `read_table` reads one.
-
-    Args:
-        read: gives the pieces, of some columns or all, and some columns as texts; it may be called
-            twice.
-        name: what to call the table in errors.
-        columns: read these alone.
-        options: what the user says of the files.
-        texts: columns to leave as texts, whatever they look like.
+    """A whole table from pieces of it, as `read_table` reads one; `read` may be called twice.
 
     Raises:
         ValueError: if the table holds no rows.
     """
     options = options or ReadingOptions()
     report = ReadingReport(missing=options.missing)
-    readers: dict[str, ColumnReader] = {}
-    for piece in read(columns, texts):
+    parts = _gathered(read(columns, texts), report)
+    mixed = [
+        label for label, rows in parts.items() if len({_dtype_kind(r) for r in rows} - {""}) > 1
+    ]
+    if mixed:  # what looked like numbers in one piece was none in another
+        parts |= _gathered(read(mixed, mixed), report)
+    if not any(len(rows) for rows in next(iter(parts.values()), ())):
+        raise ValueError(f"{name} has no rows")
+    data = {}
+    for label in list(parts):  # given up one by one, so that the table is not in memory twice
+        reader = ColumnReader(label, options, report, as_text=label in texts)
+        data[label] = reader.read(_joined(parts.pop(label)))
+    return _framed(data, report)
+
+
+def _gathered(read: Iterable[pd.DataFrame], report: ReadingReport) -> dict[str, list[pd.Series]]:
+    """The pieces of each column; texts are categories, so that each is kept once."""
+    parts: dict[str, list[pd.Series]] = {}
+    for piece in read:
         report.decimal = str(piece.attrs.get("decimal", "."))
         note = piece.attrs.get("said")
         if note and note not in report.files:
             report.files.append(note)
         for label in map(str, piece.columns):
-            column = readers.setdefault(label, ColumnReader(label, options, as_text=label in texts))
-            column.add(piece[label], report.decimal)
-    mixed = [label for label, column in readers.items() if len(column.kinds) > 1]
-    if mixed:  # what looked like numbers in one piece was none in another: read it as a whole
-        whole = pd.concat(list(read(mixed, mixed)), ignore_index=True)
-        for label in mixed:
-            readers[label] = ColumnReader(label, options, as_text=label in texts)
-            readers[label].add(whole[label], report.decimal)
-    if not any(column.parts and column.n_rows for column in readers.values()):
-        raise ValueError(f"{name} has no rows")
-    # Parts are given up one by one, so that the table is not in memory twice.
-    return _framed({label: readers.pop(label).joined(report) for label in list(readers)}, report)
+            rows = piece[label]
+            is_text = _dtype_kind(rows) == "text"
+            parts.setdefault(label, []).append(rows.astype("category") if is_text else rows)
+    return parts
+
+
+def _dtype_kind(rows: pd.Series) -> str:
+    """What pandas has read: numbers, dates, booleans or texts; empty if all values are missing."""
+    if rows.isna().all():
+        return ""
+    if isinstance(rows.dtype, pd.CategoricalDtype):
+        return "text"
+    is_truth = pd.api.types.infer_dtype(rows, skipna=True) == "boolean"
+    return "truth" if is_truth else column_kind(rows).replace("category", "text")
+
+
+def _joined(parts: Sequence[pd.Series]) -> pd.Series:
+    if len(parts) == 1:
+        return parts[0]
+    kinds = {_dtype_kind(rows) for rows in parts} - {""}
+    if kinds == {"text"}:
+        text = next(rows for rows in parts if rows.notna().any())
+        empty = pd.CategoricalDtype(text.cat.categories[:0])
+        filled = [rows.astype(empty) if rows.isna().all() else rows for rows in parts]
+        return pd.Series(union_categoricals(filled))
+    if kinds == {"date"}:
+        parts = [pd.to_datetime(rows, utc=True) for rows in parts]
+    return pd.concat(parts, ignore_index=True)
 
 
 def _framed(data: dict[str, Any], report: ReadingReport) -> pd.DataFrame:
@@ -424,7 +386,7 @@ def _framed(data: dict[str, Any], report: ReadingReport) -> pd.DataFrame:
 
 def read_counted(
     answer: pd.DataFrame,
-    times: NDArray[np.int64],
+    times: NDArray[np.int64] | None = None,
     *,
     options: ReadingOptions | None = None,
     decimal: str = ".",
@@ -437,18 +399,17 @@ def read_counted(
 
     Args:
         answer: one row per combination of values.
-        times: (n,) how many rows of the table each row stands for.
+        times: (n,) how many rows of the table each row stands for; None for one.
         options: what the user says of the files.
         decimal: the decimal mark of the files.
         files: what is to be said of them.
     """
     options = options or ReadingOptions()
     report = ReadingReport(files=list(files), decimal=decimal, missing=options.missing)
-    data = {}
-    for name in map(str, answer.columns):
-        column = ColumnReader(name, options, times=times)
-        column.add(answer[name], decimal)
-        data[name] = column.joined(report)
+    data = {
+        name: ColumnReader(name, options, report, times=times).read(answer[name])
+        for name in map(str, answer.columns)
+    }
     return _framed(data, report)
 
 
@@ -461,13 +422,8 @@ def pieces(
 ) -> Iterator[pd.DataFrame]:
     """Consecutive rows of a table, some thousands at a time; one piece of a table without rows.
 
-    Args:
-        table: CSV, TSV, Parquet or Excel files.
-        columns: read these alone; names the files lack are passed over.
-        texts: columns of a CSV file to leave as the texts they are; True for all of them, where
-            also an empty field stays the text it is.
-        rows: of one piece.
-        options: what the user says of the files.
+    `texts` are columns of CSV files to leave as the texts they are. True means all columns, and
+    that also empty fields are texts.
     """
     options = options or ReadingOptions()
     first: list[str] | None = None
@@ -529,8 +485,8 @@ def _csv(
                 yield chosen
     except pd.errors.EmptyDataError:
         raise ValueError(f"{path.name} is empty") from None
-    except _UNREADABLE as error:
-        raise ValueError(f"{path.name} cannot be read as a table ({_one_line(error)})") from error
+    except (pd.errors.ParserError, UnicodeDecodeError, *_BROKEN) as error:
+        raise ValueError(f"{path.name} cannot be read as a table ({one_line(error)})") from error
 
 
 def _without_last(pieces: Iterable[pd.DataFrame], n: int) -> Iterator[pd.DataFrame]:
@@ -595,10 +551,9 @@ def parquet_files(
         ImportError: if pyarrow is not installed.
         ValueError: if a file cannot be read.
     """
-    arrow, dataset = (_imported(name, "Parquet") for name in ("pyarrow", "pyarrow.dataset"))
+    arrow = _imported("pyarrow", "Parquet")
     with as_parquet(path, arrow):
-        # Folders named key=value hold one value of a column each, as Spark and others write them.
-        files = dataset.dataset(path, format="parquet", partitioning="hive")
+        files = _dataset(path)
         check_distinct(files.schema.names, path.name)
         wanted = files.schema.names if columns is None else _known(columns, files.schema.names)
         schema = arrow.schema([files.schema.field(name) for name in wanted])
@@ -618,17 +573,23 @@ def parquet_files(
             yield arrow.RecordBatch.from_pylist([], schema=schema)
 
     for place, fragment in enumerate(fragments):
-        keys = tuple(dataset.get_partition_keys(fragment.partition_expression))
+        partition = _imported("pyarrow.dataset", "Parquet").get_partition_keys
+        keys = tuple(partition(fragment.partition_expression))
         yield ParquetFile(Path(fragment.path), keys, schema, batches(fragment, is_first=not place))
+
+
+def _dataset(path: Path) -> Any:
+    """Folders named key=value hold one value of a column each, as Spark and others write them."""
+    dataset = _imported("pyarrow.dataset", "Parquet")
+    return dataset.dataset(path, format="parquet", partitioning="hive")
 
 
 def parquet_size(paths: Sequence[Path]) -> tuple[int, int]:
     """How many rows Parquet files hold, and how many values; no row is read."""
     n_rows = n_values = 0
     for path in paths:
-        arrow, dataset = (_imported(name, "Parquet") for name in ("pyarrow", "pyarrow.dataset"))
-        with as_parquet(path, arrow):
-            files = dataset.dataset(path, format="parquet", partitioning="hive")
+        with as_parquet(path, _imported("pyarrow", "Parquet")):
+            files = _dataset(path)
             total = files.count_rows()
             n_rows, n_values = n_rows + total, n_values + total * len(files.schema.names)
     return n_rows, n_values
@@ -641,7 +602,7 @@ def as_parquet(path: Path, arrow: Any) -> Iterator[None]:
         yield
     except (arrow.ArrowException, OSError) as error:
         raise ValueError(
-            f"{path.name} cannot be read as a Parquet file ({_one_line(error)})"
+            f"{path.name} cannot be read as a Parquet file ({one_line(error)})"
         ) from error
 
 
@@ -654,10 +615,10 @@ def _whole(
     try:
         frame, note = _excel(path, options) if read is None else (read(path), "")
     except ImportError as error:
-        raise ImportError(f"reading {program} file: {_one_line(error)}") from None
+        raise ImportError(f"reading {program} file: {one_line(error)}") from None
     except Exception as error:  # every reader has exceptions of its own
         raise ValueError(
-            f"{path.name} cannot be read as {program} file ({_one_line(error)})"
+            f"{path.name} cannot be read as {program} file ({one_line(error)})"
         ) from error
     frame.columns = pd.Index(all_named(frame.columns, path.name))
     labelled = frame.select_dtypes("category").columns
@@ -676,7 +637,7 @@ def _excel(path: Path, options: ReadingOptions) -> tuple[pd.DataFrame, str]:
         sheets = [str(name) for name in book.sheet_names]
         sheet = options.sheet or sheets[0]
         if sheet not in sheets:
-            raise ValueError(f"{options.prefix}sheet is {sheet!r}; it has {', '.join(sheets)}")
+            raise ValueError(f"--sheet is {sheet!r}; it has {', '.join(sheets)}")
         frame = pd.read_excel(
             book, sheet_name=sheet, keep_default_na=False, na_values=[""], header=None
         )
@@ -706,147 +667,107 @@ class ColumnReader:
     Attributes:
         name: of the column.
         options: what the user says of the files.
+        report: gets what is to be said of the column.
         as_text: whether to leave it as texts, whatever they look like.
         times: how many rows each row stands for; None for rows that are rows.
-        parts: its pieces, each with its kind.
-        gaps: how many values were missing, by their text.
-        example: a text that was read as a number, and the number.
-        n_rows: rows so far.
     """
 
     name: str
     options: ReadingOptions
+    report: ReadingReport
     as_text: bool = False
     times: Times = None
-    parts: list[tuple[str, Any]] = field(default_factory=list)
-    gaps: Counter[str] = field(default_factory=Counter)
-    example: tuple[str, float] | None = None
-    n_rows: int = 0
 
-    @property
-    def kinds(self) -> set[str]:
-        """Kinds of the pieces that have values."""
-        return {kind for kind, _ in self.parts} - {"empty"}
-
-    def add(self, piece: pd.Series, decimal: str) -> None:
-        """Takes the next rows."""
-        self.n_rows += len(piece)
-        missing = piece.isna().to_numpy()
+    def read(self, column: pd.Series) -> Any:
+        """The values as an array of numbers, dates or categories."""
+        missing = column.isna().to_numpy()
         self._count("", missing)
-        if piece.dtype == object and pd.api.types.infer_dtype(piece, skipna=True) == "integer":
-            piece = piece.astype("float64")  # too large for pandas' integers
-        kind = "empty" if missing.all() else column_kind(piece)
-        if kind == "number":
-            piece = self._without_missing(piece, decimal)
-        elif kind == "category":
-            kind, piece = self._read_texts(piece, decimal)
-        self.parts.append((kind, piece))
+        if column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) == "integer":
+            column = column.astype("float64")  # too large for pandas' integers
+        kind = "number" if missing.all() else column_kind(column)
+        if kind == "date":
+            dates = pd.to_datetime(column, utc=True)
+            return dates.to_numpy(dtype="datetime64[ns]")
+        return self._read_texts(column) if kind == "category" else self._read_numbers(column)
 
-    def _count(self, text: str, rows: NDArray[np.bool_]) -> None:
+    def _n_rows(self, rows: Any) -> int:
+        return int(np.sum(rows if self.times is None else self.times[np.asarray(rows)]))
+
+    def _count(self, text: str, rows: Any) -> None:
         """Counts rows whose value is missing."""
-        self.gaps[text] += int(rows.sum() if self.times is None else self.times[rows].sum())
+        n = self._n_rows(rows)
+        if n:
+            gaps = self.report.gaps.setdefault(self.name, {})
+            gaps[text] = gaps.get(text, 0) + n
 
-    def _without_missing(self, piece: pd.Series, decimal: str) -> pd.Series:
+    def _read_numbers(self, column: pd.Series) -> NDArray[Any]:
         """Numbers, without those that mean a missing value."""
-        numbers, _ = parse_numbers(self.options.missing, decimal)
+        numbers, _ = parse_numbers(self.options.missing, self.report.decimal)
         for text, number in zip(self.options.missing, numbers, strict=True):
-            is_gap = (piece == number).fillna(value=False).to_numpy(dtype=bool)
+            is_gap = (column == number).fillna(value=False).to_numpy(dtype=bool)
             if is_gap.any():
                 self._count(text, is_gap)
-                piece = piece.astype("float64").mask(is_gap)
-        return piece
+                column = column.astype("float64").mask(is_gap)
+        is_plain = isinstance(column.dtype, np.dtype) and column.dtype != object
+        return np.asarray(column if is_plain else column.astype("float64"))
 
-    def _read_texts(self, piece: pd.Series, decimal: str) -> tuple[str, Any]:
+    def _read_texts(self, column: pd.Series) -> Any:
         """What texts are, decided by the distinct ones; and their values."""
-        codes, values = pd.factorize(piece)
-        named = self._removed(named_codes(codes, values), {"", *self.options.missing})
-        if not len(named.categories):
-            return "empty", named
+        named = self._removed(named_codes(*pd.factorize(column)), {"", *self.options.missing})
         names = [str(name) for name in named.categories]
-        kind, numbers = ("text", None) if self.as_text else kind_of_texts(names, decimal)
+        if not names:
+            return np.full(len(column), np.nan)
+        kind, numbers = (
+            ("text", None) if self.as_text else kind_of_texts(names, self.report.decimal)
+        )
         if kind == "truth":
             named = self._removed(named, MISSING_TEXTS)
             spelt = pd.Series(named).astype(object).str.capitalize()
-            return kind, pd.Categorical(as_categories(spelt).array)
-        if numbers is None:
-            return kind, named
+            return pd.Categorical(as_categories(spelt).array)
+        if numbers is not None:
+            return self._numbers_of(named, names, numbers)
+        form, other = "", ""
+        if kind == "text" and not self.as_text:
+            form, other = date_format([name for name in names if name not in MISSING_TEXTS])
+        if form:
+            return self._dates_of(named, form, other)
+        gaps = [name for name in names if name in MISSING_TEXTS]
+        if gaps:
+            self.report.named[self.name] = {n: self._n_rows(named == n) for n in gaps}
+        return named
+
+    def _numbers_of(
+        self, named: pd.Categorical, names: Sequence[str], numbers: NDArray[Any]
+    ) -> NDArray[Any]:
+        """The column as the numbers of its texts."""
+        self._removed(named, [name for name, n in zip(names, numbers, strict=True) if np.isnan(n)])
         for name, number in zip(names, numbers, strict=True):
-            if np.isnan(number):
-                self._count(name, np.asarray(named == name))
-            elif self.example is None and _DECORATED.search(name):
-                self.example = name, float(number)
+            if not np.isnan(number) and _DECORATED.search(name):
+                as_read = f"numbers such as {name!r} are read as {number:g}"
+                self.report.written[self.name] = as_read
+                break
         read = np.append(numbers, np.nan)[named.codes]
         is_whole = bool((np.abs(read) < 2**53).all() and (read == np.round(read)).all())
-        return kind, read.astype(np.int64) if is_whole else read
+        return np.asarray(read, dtype=np.int64 if is_whole else np.float64)
+
+    def _dates_of(self, named: pd.Categorical, form: str, other: str) -> NDArray[Any]:
+        """The column as the dates of its texts."""
+        named = self._removed(named, MISSING_TEXTS)
+        dates = pd.to_datetime(pd.Series(named.categories, dtype=object), format=form, utc=True)
+        lookup = np.append(dates.to_numpy(dtype="datetime64[ns]"), np.datetime64("NaT", "ns"))
+        self.report.forms[self.name] = form
+        if other:
+            self.report.written[self.name] = (
+                f"dates read as {_form_in_words(form)}; {_form_in_words(other)} would fit as well"
+            )
+        return np.asarray(lookup[named.codes])
 
     def _removed(self, named: pd.Categorical, texts: Collection[str]) -> pd.Categorical:
         """Categories without those that mean a missing value."""
         gone = [str(name) for name in named.categories if name in texts]
         for name in gone:
-            self._count(name, np.asarray(named == name))
+            self._count(name, named == name)
         return named.remove_categories(gone) if gone else named
-
-    def joined(self, report: ReadingReport) -> Any:
-        """One column of all its pieces; what is to be said of it goes into the report."""
-        kind = next(iter(self.kinds), "number")
-        if kind in {"text", "truth", "gaps"}:
-            parts = [
-                rows if isinstance(rows, pd.Categorical) else as_categories(pd.Series(rows)).array
-                for _, rows in self.parts
-            ]
-            values: Any = union_categoricals(parts)
-            if kind == "text" and not self.as_text:
-                values = self._dated(values, report)
-        elif kind == "date":
-            parts = [pd.to_datetime(pd.Series(rows), utc=True) for _, rows in self.parts]
-            values = np.concatenate([rows.to_numpy(dtype="datetime64[ns]") for rows in parts])
-        else:
-            values = np.concatenate([_plain_numbers(rows) for _, rows in self.parts])
-            if self.example:
-                read_as = "numbers such as {!r} are read as {:g}".format(*self.example)
-                report.written[self.name] = read_as
-        self._report(values, report)
-        return values
-
-    def _dated(self, named: pd.Categorical, report: ReadingReport) -> Any:
-        """The column as dates, if all its texts are dates."""
-        names = [str(name) for name in named.categories]
-        form, other = date_format([name for name in names if name not in MISSING_TEXTS])
-        if not form:
-            return named
-        named = self._removed(named, MISSING_TEXTS)
-        dates = pd.to_datetime(pd.Series(named.categories, dtype=object), format=form, utc=True)
-        lookup = np.append(dates.to_numpy(dtype="datetime64[ns]"), np.datetime64("NaT", "ns"))
-        report.forms[self.name] = form
-        if other:
-            report.written[self.name] = (
-                f"dates read as {_form_in_words(form)}; {_form_in_words(other)} would fit as well"
-            )
-        return lookup[named.codes]
-
-    def _report(self, values: Any, report: ReadingReport) -> None:
-        gaps = {text: n for text, n in self.gaps.items() if n}
-        if gaps:
-            report.gaps[self.name] = gaps
-        if isinstance(values, pd.Categorical):
-            counts = _bincount(values.codes, len(values.categories), self.times)
-            by_value = dict(zip(map(str, values.categories), counts.tolist(), strict=True))
-            named = {name: n for name, n in by_value.items() if name in MISSING_TEXTS}
-            if named:
-                report.named[self.name] = named
-
-
-def _plain_numbers(piece: Any) -> NDArray[Any]:
-    if isinstance(piece, pd.Categorical):  # a piece without values
-        return np.full(len(piece), np.nan)
-    is_plain = isinstance(piece.dtype, np.dtype) and piece.dtype != object
-    return np.asarray(piece if is_plain else piece.astype("float64"))
-
-
-def _bincount(codes: NDArray[Any], n_values: int, times: Times) -> NDArray[np.int64]:
-    known = codes >= 0
-    weight = None if times is None else times[known]
-    return np.bincount(codes[known], weight, minlength=n_values).astype(np.int64)
 
 
 def _form_in_words(form: str) -> str:
@@ -857,9 +778,15 @@ def _form_in_words(form: str) -> str:
 
 
 def plain_frame(frame: pd.DataFrame) -> pd.DataFrame:
-    """Python's own decimals as numbers and its dates as dates."""
-    objects = [name for name in frame.columns if frame[name].dtype == object]
-    return frame.assign(**{name: plain_values(frame[name]) for name in objects})
+    """Python's own decimals as numbers and its dates as dates; other columns as they are."""
+    plain: dict[str, Any] = {}
+    for name in (name for name in frame.columns if frame[name].dtype == object):
+        kind = pd.api.types.infer_dtype(frame[name], skipna=True)
+        if kind == "decimal":
+            plain[name] = frame[name].astype("float64")
+        elif kind in {"date", "datetime"}:
+            plain[name] = pd.to_datetime(frame[name])
+    return frame.assign(**plain)
 
 
 def _known(columns: Sequence[str], names: Iterable[Any]) -> list[str]:
@@ -867,7 +794,8 @@ def _known(columns: Sequence[str], names: Iterable[Any]) -> list[str]:
     return [str(name) for name in names if str(name) in wanted]
 
 
-def _one_line(error: BaseException) -> str:
+def one_line(error: BaseException) -> str:
+    """What an error says, in one line."""
     message = " ".join(str(error).split()).removeprefix("Error tokenizing data. C error: ")
     return re.sub(
         r"EOF inside string starting at row (\d+)",

@@ -53,9 +53,8 @@ class LabelledTable:
         sensitive: one column of named categories per attribute; missing is unknown.
         features: columns of numbers and of named categories.
         encoder: turns them, and later tables, into numbers.
-        left_out: rows left out, by reason.
-        notes: what the reader should know about the columns.
-        rows: (n,) the number of each row in the table it comes from; None if all are there.
+        notes: what the reader should know about rows and columns.
+        rows: (n,) the number of each row in the table it comes from.
         copies: (n,) the first row that is identical to each row; None if copies are people of
             their own.
     """
@@ -64,21 +63,12 @@ class LabelledTable:
     sensitive: pd.DataFrame
     features: pd.DataFrame
     encoder: TableEncoder
-    left_out: Mapping[str, int] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    rows: NDArray[Any] | None = None
+    notes: tuple[str, ...]
+    rows: NDArray[Any]
     copies: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.label)
-
-    @property
-    def all_notes(self) -> tuple[str, ...]:
-        """What the reader should know about rows and columns."""
-        left_out = [
-            f"{counted(n, 'row')} left out ({reason})." for reason, n in self.left_out.items()
-        ]
-        return (*left_out, *self.notes)
 
     @property
     def values(self) -> list[str]:
@@ -142,7 +132,6 @@ class ColumnRoles:
         value_map: values of target and sensitive columns that mean another one of their values.
         ignore_case: whether values that differ in case, spaces or accents are one value.
         is_part: whether the table is a part of all rows, such as a day, that may lack values.
-        prefix: of the arguments' names in errors; ``"--"`` in the program.
     """
 
     target: str
@@ -156,30 +145,28 @@ class ColumnRoles:
     value_map: Mapping[str, str] = field(default_factory=dict)
     ignore_case: bool = False
     is_part: bool = False
-    prefix: str = ""
 
     def check(self, names: Sequence[str]) -> None:
         """Refuses columns that the table lacks, and one column in two parts."""
-        p = self.prefix
         if not self.sensitive:
-            raise ValueError(f"{p}sensitive is empty; name at least one column")
-        check_named([self.target], names, f"{p}target")
+            raise ValueError("--sensitive is empty; name at least one column")
+        check_named([self.target], names, "--target")
         for argument in ("sensitive", "drop", "categorical", "keep", "bins"):
-            check_named(getattr(self, argument), names, f"{p}{argument}")
+            check_named(getattr(self, argument), names, f"--{argument}")
         if self.target in self.sensitive:
             raise ValueError(
-                f"{p}target and {p}sensitive both name {self.target!r}; name different columns"
+                f"--target and --sensitive both name {self.target!r}; name different columns"
             )
         needed = [name for name in self.drop if name in {self.target, *self.sensitive}]
         if needed:
             raise ValueError(
-                f"{p}drop names {needed[0]!r}, which {p}target or {p}sensitive needs: name "
+                f"--drop names {needed[0]!r}, which --target or --sensitive needs: name "
                 "different columns. The target is never a feature, and sensitive columns are "
                 "features only on request"
             )
         unknown = [name for name in self.bins if name not in self.sensitive]
         if unknown:
-            raise ValueError(f"{p}bins names {unknown[0]!r}, which is not among {p}sensitive")
+            raise ValueError(f"--bins names {unknown[0]!r}, which is not among --sensitive")
 
     def without_drop(self) -> ColumnRoles:
         """The same for a table whose dropped columns were not even read."""
@@ -188,9 +175,6 @@ class ColumnRoles:
 
     def apply(self, frame: pd.DataFrame) -> LabelledTable:
         """Label, groups and features of a table; rows without a label are left out.
-
-        Args:
-            frame: columns of numbers, dates, texts or categories.
 
         Raises:
             ValueError: if a column cannot play its part; the message says why.
@@ -204,36 +188,37 @@ class ColumnRoles:
         unused = [value for value in self.value_map if value not in known]
         if unused:
             raise ValueError(
-                f"{self.prefix}map names {unused[0]!r}, which is no value of "
+                f"--map names {unused[0]!r}, which is no value of "
                 f"{', '.join((self.target, *self.sensitive))}"
             )
         labelled = self.merged(labelled)
         label, groups = self.label(labelled), self.groups(labelled)
         from fairgrad.tables.encoder import TableEncoder  # noqa: PLC0415 - audits need none
 
-        p, report = self.prefix, ReadingReport.of(frame)
+        report = ReadingReport.of(frame)
         encoder = TableEncoder(
             categorical=self.categorical, keep=self.keep, missing=tuple(report.missing)
         )
         usable = labelled[self._feature_names(frame)]
-        features = encoder.fit_features(usable, p)
+        features = encoder.fit_features(usable, "--")
         n_left_out = len(frame) - len(rows)
-        left_out = {f"no {self.target}": n_left_out} if n_left_out else {}
         sources = {feature.name: feature.column for feature in encoder.features_}
         copies = first_copies(labelled)
         n_copies = int((copies != np.arange(len(copies))).sum())
         are_copies = 0 < n_copies < COPIES_SHARE * len(copies)
+        left_out = f"{counted(n_left_out, 'row')} left out (no {self.target})."
         told = (
-            *report.sentences(map(str, frame.columns), p),
+            *([left_out] if n_left_out else ()),
+            *report.sentences(map(str, frame.columns)),
             *self._unknown(groups, report),
             *encoder.notes_,
-            *hints(label, groups, features, sources, f"{p}drop"),
-            *sentinel_hints(labelled.drop(columns=[self.target, *encoder.left_out_]), p),
-            *repeated_identifiers(usable, f"{p}cluster"),
+            *hints(label, groups, features, sources),
+            *sentinel_hints(labelled.drop(columns=[self.target, *encoder.left_out_])),
+            *repeated_identifiers(usable),
             *_copies_hint(n_copies, len(copies), are_copies=are_copies),
         )
         return LabelledTable(
-            label, groups, features, encoder, left_out, told, rows, copies if are_copies else None
+            label, groups, features, encoder, told, rows, copies if are_copies else None
         )
 
     def _feature_names(self, frame: pd.DataFrame) -> list[str]:
@@ -253,9 +238,7 @@ class ColumnRoles:
     def merged(self, frame: pd.DataFrame, times: Times = None) -> pd.DataFrame:
         """The table with one spelling of each value of the target and the sensitive columns.
 
-        Args:
-            frame: the table.
-            times: how many rows each of its rows stands for, if it is a table of counts.
+        `times` says how many rows each row stands for, if it is a table of counts.
 
         Raises:
             ValueError: if values differ in spelling alone, unless the user says what is meant.
@@ -273,46 +256,39 @@ class ColumnRoles:
     def _spellings(self, named: pd.Series, times: Times) -> dict[str, str]:
         """The value that each value of a column stands for."""
         values = [str(value) for value in named.cat.categories]
-        names = [self.value_map[value] for value in values if value in self.value_map]
+        meant = [self.value_map.get(value, "") for value in values]
         merged = {
-            value: self.value_map[value]
-            for value in values
-            if self.value_map.get(value) in values or names.count(self.value_map.get(value, "")) > 1
+            value: name
+            for value, name in zip(values, meant, strict=True)
+            if name and (name in values or meant.count(name) > 1)
         }
-        codes = named.cat.codes.to_numpy()
-        weights = None if times is None else times[codes >= 0]
-        counts = np.bincount(codes[codes >= 0], weights, minlength=len(values))
-        number = dict(zip(values, counts.astype(int).tolist(), strict=True))
+        weights = np.ones(len(named)) if times is None else times
+        rows = pd.Series(weights).groupby(named.to_numpy(dtype=object)).sum().astype(int)
         alike: dict[str, list[str]] = {}
-        for value in sorted((one for one in values if one not in merged), key=lambda v: -number[v]):
+        for value in sorted(set(values) - set(merged), key=lambda v: (-rows.get(v, 0), v)):
             alike.setdefault(_meaning(value), []).append(value)
-        unclear = {alias[0]: alias for alias in alike.values() if len(alias) > 1}
-        is_case = all(len({_plain(value) for value in alias}) == 1 for alias in unclear.values())
-        if self.ignore_case:
-            same = {
-                first: [v for v in alias if _plain(v) == _plain(first)]
-                for first, alias in unclear.items()
-            }
-            merged |= {value: first for first, alias in same.items() for value in alias}
-            unclear = {first: alias for first, alias in unclear.items() if alias != same[first]}
+        unclear = []
+        for alias in (alias for alias in alike.values() if len(alias) > 1):
+            same = [value for value in alias if _plain(value) == _plain(alias[0])]
+            if self.ignore_case:
+                merged |= dict.fromkeys(same, alias[0])
+            if not self.ignore_case or same != alias:
+                unclear.append((alias, same == alias))
         if unclear:
-            p, listed = self.prefix, [value for alias in unclear.values() for value in alias]
-            rows = ", ".join(f"{value!r} ({counted(number[value], 'row')})" for value in listed)
-            pairs = ",".join(f"{v}={first}" for first, alias in unclear.items() for v in alias[1:])
-            ways = [f'{p}map "{pairs}"'] if p else ["one spelling"]
-            ways += [f"{p}ignore-case" if p else "ignore_case=True"] if is_case else []
+            listed = [value for alias, _ in unclear for value in alias]
+            shown = ", ".join(f"{value!r} ({counted(rows[value], 'row')})" for value in listed)
+            pairs = ",".join(f"{value}={alias[0]}" for alias, _ in unclear for value in alias[1:])
+            is_case = all(is_same for _, is_same in unclear)
             raise ValueError(
-                f"the column {named.name!r} has values that differ in spelling alone: {rows}. "
-                f"Use {' or '.join(ways)} to merge them"
+                f"the column {named.name!r} has values that differ in spelling alone: {shown}. "
+                f'Use --map "{pairs}"{" or --ignore-case" if is_case else ""} to merge them'
             )
         return {value: merged.get(value, value) for value in values}
 
     def label(self, frame: pd.DataFrame, times: Times = None) -> pd.Series:
         """The target as named categories, the desirable one last.
 
-        Args:
-            frame: the table.
-            times: how many rows each of its rows stands for, if it is a table of counts.
+        `times` says how many rows each row stands for, if it is a table of counts.
 
         Raises:
             ValueError: if it has one value only, looks continuous, or lacks the desirable value.
@@ -336,9 +312,8 @@ class ColumnRoles:
         label = self._named(column)
         names = list(label.cat.categories)
         if self.y_desirable not in {None, *names} and not self.is_part:
-            argument = f"{self.prefix}desirable" if self.prefix else "y_desirable"
             raise ValueError(
-                f"{argument} is {self.y_desirable!r}; the values of {column.name!r} are "
+                f"--desirable is {self.y_desirable!r}; the values of {column.name!r} are "
                 f"{', '.join(names)}"
             )
         desirable = self.desirable(names)
@@ -348,10 +323,6 @@ class ColumnRoles:
         self, frame: pd.DataFrame, labels: Sequence[str]
     ) -> tuple[pd.Series, pd.DataFrame, NDArray[Any]]:
         """Labels and groups of a table to judge a model on, and which rows have a label.
-
-        Args:
-            frame: the table.
-            labels: values of the target in the training table.
 
         Raises:
             ValueError: if no row has a label, or one has a label the training table lacks.
@@ -382,12 +353,7 @@ class ColumnRoles:
         return labels[indices[0]] if indices else None
 
     def groups(self, frame: pd.DataFrame, times: Times = None) -> pd.DataFrame:
-        """The sensitive columns as named categories; missing values stay missing.
-
-        Args:
-            frame: the table.
-            times: how many rows each of its rows stands for, if it is a table of counts.
-        """
+        """The sensitive columns as named categories; missing values stay missing."""
         return pd.DataFrame(
             {name: self._group_column(frame, name, times) for name in self.sensitive}
         )
@@ -398,15 +364,14 @@ class ColumnRoles:
         if known.empty and not self.is_part:
             raise ValueError(f"the sensitive column {name!r} has no values")
         if name in self.bins:
-            return _binned(column, self.bins[name], f"{self.prefix}bins", is_part=self.is_part)
+            return _binned(column, self.bins[name], is_part=self.is_part)
         column = self._column(frame, name)
         distinct, n_rows = known.nunique(), _n_known(column, times)
         if is_quantity(column):
             edge = short_number(round(float(known.median()), 2 if known.abs().max() < 10 else 0))
-            example = f'--bins "{name}={edge}"' if self.prefix else f"bins={{{name!r}: [{edge}]}}"
             raise ValueError(
                 f"the sensitive column {name!r} has {distinct:,} different numbers; say how to "
-                f"group them, for example {example}"
+                f'group them, for example --bins "{name}={edge}"'
             )
         names_rows = distinct == n_rows or identifies_rows(column, n_rows)
         if (names_rows and not self.is_part) or distinct > MOST_VALUES:
@@ -423,7 +388,7 @@ class ColumnRoles:
         return self._named(column)
 
     def _column(self, frame: pd.DataFrame, name: str) -> pd.Series:
-        return checked_column(frame, name, self.categorical, self.prefix)
+        return checked_column(frame, name, self.categorical, "--")
 
     def _named(self, column: pd.Series) -> pd.Series:
         return named_column(column, self.categorical)
@@ -480,22 +445,22 @@ def _copies_hint(n_copies: int, n_rows: int, *, are_copies: bool) -> list[str]:
     return [f"{n_copies:,} of {counted(n_rows, 'row')} {verb} of another row.{kept}"]
 
 
-def _binned(column: pd.Series, bins: Sequence[float], argument: str, *, is_part: bool) -> pd.Series:
+def _binned(column: pd.Series, bins: Sequence[float], *, is_part: bool) -> pd.Series:
     """A numeric column cut into named groups: under 25, 25 to under 60, 60 and over.
 
     A column that a query has cut already (`tables/sql.py`) holds their names.
     """
     edges = [short_number(edge) for edge in bins]
     if not edges or edges != sorted(set(edges)):
-        raise ValueError(f"{argument} of {column.name!r} is {list(bins)}; rising edges are needed")
+        raise ValueError(f"--bins of {column.name!r} is {list(bins)}; rising edges are needed")
     names, is_text = cut_names(edges), column_kind(column) == "category"
     if is_text and set(map(str, column.dropna().unique())) <= set(names):
         grouped = pd.Categorical(column, categories=pd.Index(names))
     else:
-        values = number_column(column.to_frame(), str(column.name), argument)
+        values = number_column(column.to_frame(), str(column.name), "--bins")
         grouped = cut_numbers(values, edges)
     if len(np.unique(grouped.codes[grouped.codes >= 0])) < 2 and not is_part:
-        raise ValueError(f"{argument} puts all values of {column.name!r} into one group")
+        raise ValueError(f"--bins puts all values of {column.name!r} into one group")
     return pd.Series(grouped, index=column.index, name=column.name)
 
 
@@ -509,13 +474,6 @@ def match_labels(
 ) -> tuple[dict[str, str], str]:
     """Which label each value of a column stands for, and what to say about it.
 
-    Args:
-        values: of the column.
-        labels: of the target.
-        column: its name, for messages.
-        target: where the labels come from, for messages.
-        given: what the user says: value -> label. A value given as itself is a label of its own.
-
     Raises:
         ValueError: if a value matches no label; the message shows both sets.
 
@@ -524,35 +482,33 @@ def match_labels(
         ({'0': 'False', '1': 'True'}, 'h: 0 was read as False and 1 as True, as in y.')
     """
     mapped = dict(given or {})
-    known = set(labels)
-    unknown = [label for value, label in mapped.items() if label not in known and label != value]
+    unknown = [label for value, label in mapped.items() if label not in {value, *labels}]
     if unknown:
         raise ValueError(
             f"--map gives {unknown[0]!r}, which is not a value of {target} ({_listed(labels)})"
         )
-    by_key: dict[str, list[str]] = {}
-    for label in labels:
-        by_key.setdefault(_key(label), []).append(label)
-    matched, unmatched = {}, []
+    matched = {}
     for value in values:
-        same = by_key.get(_key(value), [])
-        if value in mapped:
-            matched[value] = mapped[value]
-        elif value in known:
-            matched[value] = value
+        same = [label for label in labels if _key(label) == _key(value)]
+        if value in mapped or value in labels:
+            matched[value] = mapped.get(value, value)
         elif len(same) == 1:
             matched[value] = same[0]
-        else:
-            unmatched.append(value)
+    unmatched = [value for value in values if value not in matched]
     if unmatched:
-        raise ValueError(_mismatch(unmatched, values, labels, column, target))
-    read = [f"{value} was read as {label}" for value, label in matched.items() if value != label]
+        pairs = zip(unmatched[::-1], [*labels][::-1], strict=False)
+        example, first = ",".join(f"{value}={label}" for value, label in pairs), unmatched[0]
+        hint = f"; if {first} is a label that {target} happens not to have, --map {first}={first}"
+        raise ValueError(
+            f"the values of {column} ({_listed(values)}) do not match those of {target} "
+            f"({_listed(labels)}); say which is which, such as --map {example}"
+            f"{hint if matched else ''}"
+        )
+    read = [f"{value} as {label}" for value, label in matched.items() if value != label]
     if not read:
         return matched, ""
-    first, *rest = read
-    more = [pair.replace(" was read as ", " as ") for pair in rest]
-    joined = first if not more else f"{', '.join([first, *more[:-1]])} and {more[-1]}"
-    return matched, f"{column}: {joined}, as in {target}."
+    joined = " and ".join(filter(None, [", ".join(read[:-1]), read[-1]]))
+    return matched, f"{column}: {joined.replace(' as ', ' was read as ', 1)}, as in {target}."
 
 
 def _key(value: str) -> str:
@@ -560,27 +516,6 @@ def _key(value: str) -> str:
     unmarked = value[1:] if value[:1] == "'" and value[1:].startswith(FORMULA_STARTS) else value
     plain = " ".join(unmarked.casefold().split())
     return {"true": "1", "false": "0"}.get(plain, plain)
-
-
-def _mismatch(
-    unmatched: Sequence[str],
-    values: Sequence[str],
-    labels: Sequence[str],
-    column: str,
-    target: str,
-) -> str:
-    pairs = zip(unmatched[::-1], [*labels][::-1][: len(unmatched)], strict=False)
-    example = ",".join(f"{value}={label}" for value, label in pairs)
-    first = unmatched[0]
-    hint = (
-        ""
-        if len(unmatched) == len(values)
-        else (f"; if {first} is a label that {target} happens not to have, --map {first}={first}")
-    )
-    return (
-        f"the values of {column} ({_listed(values)}) do not match those of {target} "
-        f"({_listed(labels)}); say which is which, such as --map {example}{hint}"
-    )
 
 
 def _listed(values: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ import importlib
 import os
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -31,11 +31,13 @@ from fairgrad.tables.scan import (
     LARGE,
     Scan,
     all_files,
+    column_types,
     connected,
     has_duckdb,
     is_scanned,
     open_scan,
-    run_quietly,
+    parquet_table,
+    run_watched,
     scan_errors,
 )
 from fairgrad.tables.sql import CountQuery, SampleQuery, quoted_name, quoted_text
@@ -76,10 +78,6 @@ def sample_rates(sizes: NDArray[Any], wanted: int) -> tuple[NDArray[np.float64],
 
     Every cell gets the same share of its rows, but at least half of ``wanted / 4 K`` rows of K
     cells, or all it has. Shares above the common one are powers of 1/2, so that there are few.
-
-    Args:
-        sizes: (K,) rows of each cell.
-        wanted: how many rows to draw from all of them together.
 
     Example:
         >>> rates, base = sample_rates(np.array([900_000, 99_000, 1_000]), 100_000)
@@ -141,16 +139,10 @@ class LargeTable:
     @contextmanager
     def scan(self) -> Iterator[Scan]:
         """The table for duckdb."""
-        listed = ", ".join(quoted_text(str(path)) for path in self.files)
-        table = (
-            f"read_parquet([{listed}], hive_partitioning = true, hive_types_autocast = false, "
-            "filename = true, file_row_number = true)"
-        )
+        table = parquet_table(list(self.files), "filename = true, file_row_number = true")
         with connected(self.name) as connection:
             connection.execute("SET preserve_insertion_order = true")  # the same rows, in order
-            with scan_errors():
-                described = connection.execute(f"DESCRIBE SELECT * FROM {table}").fetchall()  # noqa: S608 - names are quoted
-            types = {str(name): str(kind) for name, kind, *_ in described}
+            types = column_types(connection, table)
             for added in ("filename", "file_row_number"):
                 types.pop(added, None)
             yield Scan(connection, table, self.name, types, self.options, self.decimal, self.said)
@@ -193,43 +185,42 @@ class TableSample:
     Attributes:
         table: the table.
         query: the query that drew them.
-        cells: rows of each cell of label and sensitive values that are not held out.
+        survey: how many rows its cells have.
         is_judged: which rows that were read are some of those held out, and not of the sample.
-        n_drawn: rows of the sample.
         n_rows: rows of the table.
-        n_held_out: rows that are held out and have a label.
-        n_rare: rows of cells that were drawn as a whole.
-        n_unlabelled: rows without a label.
     """
 
     table: LargeTable
     query: SampleQuery
-    cells: pd.Series
+    survey: Survey
     is_judged: NDArray[np.bool_]
-    n_drawn: int
     n_rows: int
-    n_held_out: int
-    n_rare: int
-    n_unlabelled: int
+
+    @property
+    def n_held_out(self) -> int:
+        """Rows that are held out and have a label."""
+        return self.survey.n_held_out
 
     def weights(self, label: pd.Series, sensitive: pd.DataFrame) -> NDArray[np.float64]:
         """(n,) weights of rows: as many rows as each stands for, divided by their mean."""
         keys = _cell_keys([label, *(sensitive[name] for name in sensitive)])
         drawn = keys.map(keys.value_counts())
-        whole = keys.map(self.cells).fillna(drawn)
+        whole = keys.map(self.survey.cells).fillna(drawn)
         weight: NDArray[np.float64] = (whole / drawn).to_numpy(dtype=np.float64)
         return np.asarray(weight / weight.mean())
 
     @property
     def sentences(self) -> list[str]:
         """What the reader should know."""
-        rare = (
-            f" (including all {counted(self.n_rare, 'row')} of rare groups)" if self.n_rare else ""
-        )
-        sentences = [f"Trained on {self.n_drawn:,} of {counted(self.n_rows, 'row')}{rare}."]
-        if self.n_unlabelled:
-            target = self.query.cell.keys[0]
-            sentences.append(f"{counted(self.n_unlabelled, 'row')} left out (no {target}).")
+        survey, drawn = self.survey, int((~self.is_judged).sum())
+        rare = f" (including all {counted(survey.n_rare, 'row')} of rare groups)"
+        sentences = [
+            f"Trained on {drawn:,} of {counted(self.n_rows, 'row')}{rare if survey.n_rare else ''}."
+        ]
+        if survey.n_unlabelled:
+            sentences.append(
+                f"{counted(survey.n_unlabelled, 'row')} left out (no {self.query.cell.keys[0]})."
+            )
         return sentences
 
 
@@ -267,7 +258,7 @@ def needs_sample(source: TableSource, options: ReadingOptions, wanted: int, test
     elif not is_scanned(source):
         return False
     with open_scan(source, options) as scan:
-        answer = scan.run(f"SELECT COUNT(*) AS n FROM {scan.table}", run_quietly)  # noqa: S608 - names are quoted
+        answer = scan.run(f"SELECT COUNT(*) AS n FROM {scan.table}", run_watched)  # noqa: S608 - names are quoted
         return bool((1 - test) * int(answer["n"].iloc[0]) > row_limit(wanted, len(scan.names)))
 
 
@@ -276,18 +267,12 @@ def large_table(
 ) -> LargeTable:
     """A table whose rows can be drawn; files of text are first stored in a folder.
 
-    Args:
-        source: the table.
-        options: what the user says of the files.
-        folder: for files that are not Parquet.
-        **asked: `key`, `seed` and `test` of `LargeTable`.
-
     Raises:
         ScanError: if duckdb cannot read the table.
         ValueError: if the table lacks a column of the key.
     """
     with open_scan(source, options) as scan:
-        check_named(asked.get("key", ()), scan.names, f"{options.prefix}key")
+        check_named(asked.get("key", ()), scan.names, "--key")
         files = table_files(source)
         if all(is_parquet(path) for path in files):
             named = all_files(files)
@@ -295,7 +280,7 @@ def large_table(
             path = folder / "rows.parquet"
             scan.connection.execute("SET preserve_insertion_order = true")
             target = f"{quoted_text(str(path))} (FORMAT parquet)"
-            scan.run(f"COPY (SELECT * FROM {scan.table}) TO {target}", run_quietly)  # noqa: S608 - names are quoted
+            scan.run(f"COPY (SELECT * FROM {scan.table}) TO {target}", run_watched)  # noqa: S608 - names are quoted
             named = {path: "rows"}
         return LargeTable(scan.name, named, options, decimal=scan.decimal, said=scan.said, **asked)
 
@@ -306,43 +291,51 @@ def _part(query: SampleQuery) -> str:
     return f"CASE WHEN {query.hashed()} < {limit} THEN '{HELD_OUT}' ELSE '{REST}' END"
 
 
-def count_cells(
-    scan: Scan, query: SampleQuery, run: Callable[[Any, str], Any] = run_quietly
-) -> CountedAnswer:
-    """How many rows of each cell of a table are held out, and how many are not."""
-    more = {**query.cell.more, PART: _part(query), CELL: query.cell_name()}
-    return scan.count(replace(query.cell, more=more), run)
-
-
 def planned(
     query: SampleQuery, answer: CountedAnswer, columns: ColumnRoles, wanted: int
-) -> SampleQuery:
-    """The query with the share of each cell to draw.
-
-    Args:
-        query: which rows are held out, and what the cells are.
-        answer: how many rows the cells have: of `count_cells`, or of a database.
-        columns: the role of each column.
-        wanted: how many rows to draw at most.
-    """
-    survey = Survey.of(answer, query, columns)
-    rates, base = sample_rates(survey.rest, wanted)
-    return replace(query, rates=survey.by_rate(rates, base), base=base)
+) -> tuple[SampleQuery, Survey]:
+    """The query with the share of each cell to draw, and how many rows the cells have."""
+    frame, times, raw = answer.frame, answer.times, answer.raw
+    assert raw is not None  # noqa: S101 - both ways of counting give it
+    if PART not in raw:  # counted by a database: a share of each cell is held out
+        texts = raw[query.cell.columns].astype(object).fillna("").astype(str)
+        raw = raw.assign(fairgrad_cell=texts.agg("|".join, axis=1), fairgrad_part=REST)
+        times = np.ceil(times * (1 - query.test)).astype(np.int64)
+    known = frame[columns.target].notna().to_numpy()
+    known_times = times[known]
+    labelled = columns.merged(frame[known].reset_index(drop=True), known_times)
+    label, groups = columns.label(labelled, known_times), columns.groups(labelled, known_times)
+    is_held_out = raw[PART][known].to_numpy(dtype=object) == HELD_OUT
+    rest = np.where(is_held_out, 0, known_times)
+    _check_labels(label, rest)
+    keys = _cell_keys([label, *(groups[name] for name in groups)])
+    cells = pd.Series(rest).groupby(keys.to_numpy(dtype=object), sort=True).sum()
+    sizes = cells.to_numpy(dtype=np.int64)
+    rates, base = sample_rates(sizes, wanted)
+    # Rows without a label are not drawn.
+    rate = np.zeros(len(raw))
+    rate[known] = rates[cells.index.get_indexer(pd.Index(keys))]
+    by_rate: dict[float, dict[str, None]] = {}
+    for name, share in zip(raw[CELL].astype(str), rate.tolist(), strict=True):
+        if share != base:
+            by_rate.setdefault(share, {})[name] = None
+    survey = Survey(
+        cells,
+        n_held_out=int(known_times[is_held_out].sum()),
+        n_unlabelled=int(times[~known].sum()),
+        n_rare=int(sizes[rates >= 1].sum()) if base < 1 else 0,
+    )
+    shares = {share: list(by_rate[share]) for share in sorted(by_rate, reverse=True)}
+    return replace(query, rates=shares, base=base), survey
 
 
 def draw_sample(
     table: LargeTable,
     columns: ColumnRoles,
     wanted: int,
-    run: Callable[[Any, str], Any] = run_quietly,
+    run: Callable[[Any, str], Any] = run_watched,
 ) -> tuple[pd.DataFrame, TableSample]:
     """Counts the cells of a table, and reads rows of each.
-
-    Args:
-        table: the table.
-        columns: the role of each column.
-        wanted: how many rows to read at most.
-        run: runs a query on a connection and gives all rows of its answer.
 
     Returns:
         The rows, as `read_table` reads them, and what is known of the sample.
@@ -355,10 +348,10 @@ def draw_sample(
         columns.check(scan.names)
         kept = [name for name in scan.names if name not in columns.drop]
         query = table.query(scan.prepared(cell_query(columns)))
-        answer = count_cells(scan, query, run)
-        query = planned(query, answer, columns, row_limit(wanted, len(kept)))
-        counts = Survey.of(answer, query, columns)
-        judged = query.is_judged(min(1.0, JUDGED_SHARE * wanted / max(1, counts.n_held_out)))
+        more = {**query.cell.more, PART: _part(query), CELL: query.cell_name()}
+        answer = scan.count(replace(query.cell, more=more), run)
+        query, survey = planned(query, answer, columns, row_limit(wanted, len(kept)))
+        judged = query.is_judged(min(1.0, JUDGED_SHARE * wanted / max(1, survey.n_held_out)))
         where = f"{scan.table} WHERE ({query.is_drawn()}) OR {judged}"
 
         def pieces(chosen: Sequence[str] | None, _: Any) -> Iterator[pd.DataFrame]:
@@ -367,77 +360,23 @@ def draw_sample(
 
         frame = read_pieces(pieces, table.name, options=table.options)
     is_judged = (frame.pop(PART) == HELD_OUT).to_numpy()
-    rates, base = sample_rates(counts.rest, row_limit(wanted, len(kept)))
-    whole = counts.rest[rates >= 1].sum() if base < 1 else 0
-    return frame, TableSample(
-        table,
-        query,
-        counts.cells,
-        is_judged,
-        n_drawn=int((~is_judged).sum()),
-        n_rows=int(answer.times.sum()),
-        n_held_out=counts.n_held_out,
-        n_rare=int(whole),
-        n_unlabelled=counts.n_unlabelled,
-    )
+    return frame, TableSample(table, query, survey, is_judged, int(answer.times.sum()))
 
 
-@dataclass(frozen=True, eq=False)
-class Survey:
-    """How many rows the cells of a table have.
+class Survey(NamedTuple):
+    """How many rows a table has of what.
 
     Attributes:
         cells: rows that are not held out, by the cell's label and sensitive values.
-        names: the cells as a query names them, and the position in `cells` of each.
         n_held_out: rows that are held out and have a label.
         n_unlabelled: rows without a label.
+        n_rare: rows of cells that are drawn as a whole.
     """
 
     cells: pd.Series
-    names: pd.Series
     n_held_out: int
     n_unlabelled: int
-
-    @property
-    def rest(self) -> NDArray[np.int64]:
-        """(K,) rows of each cell that are not held out."""
-        return self.cells.to_numpy(dtype=np.int64)
-
-    @classmethod
-    def of(cls, answer: CountedAnswer, query: SampleQuery, columns: ColumnRoles) -> Survey:
-        """From the distinct rows of a table; if they do not say which are held out, by shares."""
-        frame, times, raw = answer.frame, answer.times, answer.raw
-        assert raw is not None  # noqa: S101 - both ways of counting give it
-        if PART not in raw:
-            texts = raw[query.cell.columns].astype(object).fillna("").astype(str)
-            raw = raw.assign(fairgrad_cell=texts.agg("|".join, axis=1), fairgrad_part=REST)
-            times = np.ceil(times * (1 - query.test)).astype(np.int64)
-        known = frame[columns.target].notna().to_numpy()
-        known_times = times[known]
-        labelled = columns.merged(frame[known].reset_index(drop=True), known_times)
-        label, groups = columns.label(labelled, known_times), columns.groups(labelled, known_times)
-        keys = _cell_keys([label, *(groups[name] for name in groups)])
-        is_held_out = raw[PART].to_numpy(dtype=object) == HELD_OUT
-        rest = np.where(is_held_out[known], 0, known_times)
-        cells = pd.Series(rest).groupby(keys.to_numpy(dtype=object), sort=True).sum()
-        names = pd.Series(cells.index.get_indexer(pd.Index(keys)), raw[CELL][known].to_numpy())
-        _check_labels(label, rest)
-        lacking = pd.Series(-1, index=raw[CELL][~known].to_numpy())
-        return cls(
-            cells,
-            pd.concat([names, lacking]),
-            int(known_times[is_held_out[known]].sum()),
-            int(times[~known].sum()),
-        )
-
-    def by_rate(self, rates: NDArray[np.float64], base: float) -> dict[float, list[str]]:
-        """Names of cells by the share that is drawn, without those of the common share."""
-        names: dict[float, dict[str, None]] = {}
-        for name, place in self.names.items():
-            rate = 0.0 if place < 0 else float(rates[place])
-            if rate != base:
-                names.setdefault(rate, {})[str(name)] = None
-        return {rate: list(names[rate]) for rate in sorted(names, reverse=True)}
+    n_rare: int
 
 
 def _check_labels(label: pd.Series, rest: NDArray[np.int64]) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-import threading
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
@@ -26,8 +26,8 @@ from fairgrad.tables.reading import (
     WHOLE_ENDINGS,
     ReadingReport,
     all_named,
-    check_distinct,
     is_parquet,
+    one_line,
     plain_frame,
     read_counted,
     table_files,
@@ -152,33 +152,23 @@ class Scan:
             ValueError: if numbers or dates are needed, and a column has none.
         """
         written, more = dict(query.written), dict(query.more)
-        numeric = dict.fromkeys(query.bins, "--bins")
-        numeric |= {query.score[0]: "--score"} if query.score else {}
-        numeric |= {query.weight: "--weight"} if query.weight else {}
-        for name, option in numeric.items():
+        for name, option in query.numeric.items():
             written[name], gap = self.as_number(name, option)
             more |= {_gap_name(name): gap} if gap else {}
-        over = query.over
-        if over is not None:
-            day = self.as_day(over[0])
-            if day is not None:  # a text: its period is found once its format is known
-                written[over[0]], over = day, None
-                query = replace(query, keys=(*query.keys, query.over[0]))  # type: ignore[index] # it is not None
-        return replace(query, written=written, more=more, over=over)
+        keys, over = query.keys, query.over
+        day = None if over is None else self.as_day(over[0])
+        if over is not None and day is not None:  # a text: its format is found later
+            written[over[0]], keys, over = day, (*keys, over[0]), None
+        return replace(query, keys=keys, written=written, more=more, over=over)
 
     def count(self, query: CountQuery, progress: Callable[[Any, str], Any]) -> CountedAnswer:
         """The distinct rows.
-
-        Args:
-            query: what to count.
-            progress: runs a query on a connection and gives all rows of its answer.
 
         Raises:
             ValueError: if the table has no rows, or far too many different values.
             ScanError: if it has to be read row by row.
         """
         prepared = self.prepared(query)
-        keys = [name for name in prepared.keys if name not in prepared.bins]
         raw = self.run(f"{prepared.sql(self.table)}LIMIT {MOST_COMBINATIONS + 1}", progress)
         if not len(raw):
             raise ValueError(f"{self.name} has no rows")
@@ -188,7 +178,7 @@ class Scan:
                 f"{', '.join(query.columns)}; a group needs many rows, so name other columns, or "
                 "give --bins"
             )
-        return self._read(prepared, raw, keys, query)
+        return self._read(prepared, raw)
 
     def run(self, sql: str, progress: Callable[[Any, str], Any]) -> pd.DataFrame:
         """The answer to a query as a frame.
@@ -201,16 +191,11 @@ class Scan:
         names = [column[0] for column in self.connection.description]
         return plain_frame(pd.DataFrame(rows, columns=pd.Index(names)))
 
-    def _read(
-        self, query: CountQuery, raw: pd.DataFrame, keys: Sequence[str], asked: CountQuery
-    ) -> CountedAnswer:
+    def _read(self, query: CountQuery, raw: pd.DataFrame) -> CountedAnswer:
         times = raw[N_ROWS].to_numpy(dtype=np.int64)
+        keys = [name for name in query.keys if name not in query.bins]
         frame = read_counted(
-            raw[list(keys)],
-            times,
-            options=self.options,
-            decimal=self.decimal,
-            files=self.said,
+            raw[keys], times, options=self.options, decimal=self.decimal, files=self.said
         )
         self._check_texts(query, raw, times, ReadingReport.of(frame))
         for name, edges in query.bins.items():
@@ -219,15 +204,15 @@ class Scan:
         if query.score is not None:
             self._refuse_infinite(raw[query.score[0]] == 2, times, query.score[0])
             frame[query.score[0]] = raw[query.score[0]].to_numpy(np.float64, na_value=np.nan)
-        if asked.over is not None and asked.over[0] not in keys:
-            frame[asked.over[0]] = pd.to_datetime(raw[asked.over[0]])
+        if query.over is not None:
+            frame[query.over[0]] = pd.to_datetime(raw[query.over[0]])
         if query.weight is None:
             return CountedAnswer(frame, times, raw=raw)
-        least = raw[LEAST].to_numpy(np.float64, na_value=np.nan)
-        if (least < 0).any():
+        least = raw[LEAST].min()
+        if least < 0:
             raise ValueError(
                 "sample_weight: expected finite weights of at least 0 that do not sum to zero; got "
-                f"a minimum of {np.nanmin(least)} in {query.weight!r}."
+                f"a minimum of {least} in {query.weight!r}."
             )
         frame[query.weight] = raw[query.weight].to_numpy(np.float64, na_value=np.nan)
         return CountedAnswer(frame, times, raw[SQUARES].to_numpy(np.float64, na_value=np.nan))
@@ -237,17 +222,16 @@ class Scan:
     ) -> None:
         """Texts among numbers that mean a missing value are said; others are for `read_table`."""
         missing = {*MISSING_TEXTS, *self.options.missing}
-        for name in [*query.bins, *([query.score[0]] if query.score else ()), query.weight]:
-            gap = "" if name is None else _gap_name(name)
-            if gap not in query.more:
+        for name in query.numeric:
+            if _gap_name(name) not in query.more:
                 continue
-            counts = pd.Series(times).groupby(raw[gap].to_numpy(dtype=object)).sum()
+            counts = pd.Series(times).groupby(raw[_gap_name(name)].to_numpy(dtype=object)).sum()
             odd = [str(text) for text in counts.index if text not in missing]
             if odd:
                 raise ScanError(f"{name!r} has texts such as {odd[0]!r} among its numbers")
-            if len(counts) and raw[str(name)].isna().all():  # then they may be texts as they are
+            if len(counts) and raw[name].isna().all():  # then they may be texts as they are
                 raise ScanError(f"{name!r} has no numbers")
-            report.gaps[str(name)] = {str(text): int(n) for text, n in counts.items() if n}
+            report.gaps[name] = {str(text): int(n) for text, n in counts.items() if n}
 
     def _refuse_infinite(self, is_infinite: pd.Series, times: NDArray[np.int64], name: str) -> None:
         n = int(times[is_infinite.fillna(value=False).to_numpy(dtype=bool)].sum())
@@ -296,7 +280,7 @@ def scan_errors() -> Iterator[None]:
     try:
         yield
     except duckdb.Error as error:
-        raise ScanError(_one_line(error)) from error
+        raise ScanError(one_line(error)) from error
 
 
 @contextmanager
@@ -318,10 +302,6 @@ def open_scan(source: TableSource, options: ReadingOptions) -> Iterator[Scan]:
 def connected(name: str, database: Path | None = None) -> Iterator[Any]:
     """A connection of duckdb with little memory, to a database or to none.
 
-    Args:
-        name: what needs it, for errors.
-        database: its file, which is not changed.
-
     Raises:
         ImportError: if duckdb is not installed.
         FileNotFoundError: if there is no such file.
@@ -340,7 +320,7 @@ def connected(name: str, database: Path | None = None) -> Iterator[Any]:
                 duckdb.connect(str(database), read_only=True) if database else duckdb.connect()
             )
         except duckdb.Error as error:
-            raise ValueError(f"{name} cannot be opened ({_one_line(error)})") from None
+            raise ValueError(f"{name} cannot be opened ({one_line(error)})") from None
         with connection:
             ((threads,),) = connection.execute("SELECT current_setting('threads')").fetchall()
             for setting in (
@@ -359,29 +339,37 @@ def _scan(
     connection: Any, source: TableSource, options: ReadingOptions, database: tuple[Path, str] | None
 ) -> Scan:
     notes: tuple[str, ...] = ()
-    decimal = "."
+    decimal, name = ".", table_name(source)
     if database is not None:
         table = _table_of(connection, *database)
     else:
         files = list(all_files(table_files(source)))
         parquet = [is_parquet(path) for path in files]
         if all(parquet):
-            listed = ", ".join(quoted_text(str(path)) for path in files)
-            table = (
-                f"read_parquet([{listed}], hive_partitioning = true, hive_types_autocast = false)"
-            )
+            table = parquet_table(files)
+            schema = f"SELECT DISTINCT name FROM parquet_schema({quoted_text(str(files[0]))})"  # noqa: S608 - names are quoted
+            with scan_errors():
+                check_cases([column for (column,) in connection.execute(schema).fetchall()])
         elif any(parquet):
             raise ScanError("there are Parquet and other files")
         else:
             table, decimal, notes = _csv_files(files, options)
+    types = column_types(connection, table)
+    return Scan(connection, table, name, types, options, decimal, notes)
+
+
+def parquet_table(files: Sequence[Path], *more: str) -> str:
+    """Parquet files in SQL, behind FROM, with further options."""
+    listed = ", ".join(quoted_text(str(path)) for path in files)
+    how = ", ".join(["hive_partitioning = true", "hive_types_autocast = false", *more])
+    return f"read_parquet([{listed}], {how})"
+
+
+def column_types(connection: Any, table: str) -> dict[str, str]:
+    """The types of a table's columns, by name."""
     with scan_errors():
-        if database is None and all(parquet):
-            schema = f"SELECT DISTINCT name FROM parquet_schema({quoted_text(str(files[0]))})"  # noqa: S608 - names are quoted
-            check_cases([name for (name,) in connection.execute(schema).fetchall()])
         described = connection.execute(f"DESCRIBE SELECT * FROM {table}").fetchall()  # noqa: S608 - names are quoted
-    types = {str(name): str(kind) for name, kind, *_ in described}
-    check_distinct([name for name, *_ in described], table_name(source))
-    return Scan(connection, table, table_name(source), types, options, decimal, notes)
+    return {str(name): str(kind) for name, kind, *_ in described}
 
 
 def _table_of(connection: Any, path: Path, name: str) -> str:
@@ -474,44 +462,21 @@ def _csv_table(dialect: Dialect, names: Sequence[str], paths: Sequence[Path]) ->
     )
 
 
-def run_quietly(connection: Any, sql: str) -> Any:
-    """All rows of the answer to a query, which Ctrl-C stops."""
-    return run_watched(connection, sql, lambda _: None)
-
-
-def run_watched(connection: Any, sql: str, tell: Callable[[float], None]) -> Any:
-    """The same; `tell` gets the percentage that is done, again and again.
+def run_watched(connection: Any, sql: str, tell: Callable[[float], None] = lambda _: None) -> Any:
+    """All rows of the answer to a query, which Ctrl-C stops; `tell` gets the percentage done.
 
     The query runs in a thread of its own: signals reach the main thread alone, which waits here.
     """
-    answer: list[Any] = []
-    failed: list[BaseException] = []
-    done = threading.Event()  # a thread whose `join` a signal breaks off counts as ended
-
-    def work() -> None:
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(lambda: connection.execute(sql).fetchall())
         try:
-            answer.extend(connection.execute(sql).fetchall())
-        except BaseException as error:  # noqa: BLE001 - raised again by the one who waits
-            failed.append(error)
-        finally:
-            done.set()
-
-    threading.Thread(target=work, daemon=True).start()
-    try:
-        while not done.wait(0.1):
-            tell(float(connection.query_progress()))
-    except BaseException:
-        connection.interrupt()
-        done.wait()
-        raise
-    if failed:
-        raise failed[0]
-    return answer
+            while not wait([answer], 0.1).done:
+                tell(float(connection.query_progress()))
+        except BaseException:
+            connection.interrupt()
+            raise
+        return answer.result()
 
 
 def _gap_name(name: str) -> str:
     return f"{name} (text)"
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())

@@ -24,9 +24,6 @@ SAMPLE_WEIGHT = "fairgrad_weight"
 HASH_DIGITS = 8
 """Hexadecimal digits of a row's hash that are compared."""
 
-EVERY_HASH, NO_HASH = "g", ""
-"""Texts above and below all hashes."""
-
 INFINITE = "infinite"
 """The group of numbers that are infinite, which are refused."""
 
@@ -100,23 +97,19 @@ class CountQuery:
             )
 
     @property
+    def numeric(self) -> dict[str, str]:
+        """The columns that must hold numbers, and the option that names each."""
+        named = dict.fromkeys(self.bins, "--bins")
+        named |= {self.score[0]: "--score"} if self.score else {}
+        return named | ({self.weight: "--weight"} if self.weight else {})
+
+    @property
     def columns(self) -> list[str]:
         """All columns that are read."""
-        further = [
-            *self.bins,
-            *([self.score[0]] if self.score else ()),
-            *([self.weight] if self.weight else ()),
-            *([self.over[0]] if self.over else ()),
-        ]
-        return list(dict.fromkeys([*self.keys, *further]))
+        return list(dict.fromkeys([*self.keys, *self.numeric, *(self.over or ())[:1]]))
 
     def sql(self, table: str, dialect: str = "duckdb") -> str:
-        """The query as text.
-
-        Args:
-            table: what stands behind FROM.
-            dialect: one of `DIALECTS`.
-        """
+        """The query as text."""
         words = DIALECTS[dialect]
         inner = self.key_values(words)
         if self.score is not None:
@@ -227,12 +220,7 @@ class SampleQuery:
         return " || '|' || ".join(texts)
 
     def sql(self, table: str, dialect: str = "duckdb") -> str:
-        """The query as text.
-
-        Args:
-            table: what stands behind FROM.
-            dialect: one of `DIALECTS`.
-        """
+        """The query as text."""
         weights = {rate: repr(1 / rate) if rate else "0" for rate in (*self.rates, self.base)}
         return (
             f"SELECT\n  people.*,\n  {self._by_cell(weights, dialect)} AS {SAMPLE_WEIGHT}\n"
@@ -241,7 +229,10 @@ class SampleQuery:
 
     def is_drawn(self, dialect: str = "duckdb") -> str:
         """Whether a row is drawn, in SQL."""
-        limits = {rate: quoted_text(self._limit(rate)) for rate in (*self.rates, self.base)}
+        limits = {
+            rate: quoted_text(hash_limit(self.test + (1 - self.test) * rate))
+            for rate in (*self.rates, self.base)
+        }
         return (
             f"{self.hashed()} >= {quoted_text(self.held_out_limit)}\n"
             f"  AND {self.hashed()} < {self._by_cell(limits, dialect)}"
@@ -249,15 +240,11 @@ class SampleQuery:
 
     def is_judged(self, share: float) -> str:
         """Whether a row is among this share of the rows held out, in duckdb's SQL."""
-        limits = {rate: hash_limit(share * self.test) if rate else NO_HASH for rate in self.rates}
-        limits[self.base] = hash_limit(share * self.test)
-        quoted = {rate: quoted_text(limit) for rate, limit in limits.items()}
-        return f"{self.hashed()} < {self._by_cell(quoted, 'duckdb')}"
-
-    def _limit(self, rate: float) -> str:
-        if rate <= 0:
-            return NO_HASH
-        return hash_limit(self.test + (1 - self.test) * rate)
+        limits = {
+            rate: quoted_text(hash_limit(share * self.test if rate else 0))
+            for rate in (*self.rates, self.base)
+        }
+        return f"{self.hashed()} < {self._by_cell(limits, 'duckdb')}"
 
     def _by_cell(self, values: Mapping[float, str], dialect: str) -> str:
         name = self.cell_name(dialect)
@@ -271,10 +258,8 @@ class SampleQuery:
 
 
 def hash_limit(share: float) -> str:
-    """Hashes below it are this share of all."""
-    if share >= 1:
-        return EVERY_HASH
-    return f"{round(share * 16**HASH_DIGITS):0{HASH_DIGITS}x}"
+    """Hashes below it are this share of all; "g" is above every hash."""
+    return "g" if share >= 1 else f"{round(share * 16**HASH_DIGITS):0{HASH_DIGITS}x}"
 
 
 def _as(value: str, name: str) -> str:

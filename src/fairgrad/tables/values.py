@@ -49,21 +49,11 @@ IDENTIFIER = re.compile(
 """Names of columns such as customer_id, PersonID, Account Number."""
 
 _MARKS = r"[$\u20ac\u00a3\u00a5]"
-_SLASHED = (("%m/%d/%{}", "%d/%m/%{}"), ("%d-%m-%{}", "%m-%d-%{}"), ("%d.%m.%{}", "%d.%m.%{}"))
-_WRITTEN = ("%d-%b-%Y", "%d %b %Y", "%b %d, %Y", "%b %d %Y", "%d %B %Y", "%B %d, %Y", "%d-%b-%y")
 _TIMES = ("", " %H:%M", " %H:%M:%S")
-DATE_FORMATS = (
-    "ISO8601",
-    *(f"{day}{time}" for day in ("%Y/%m/%d",) for time in _TIMES),
-    *(
-        f"{order.format(year)}{time}"
-        for both in _SLASHED
-        for order in dict.fromkeys(both)
-        for year in "Yy"
-        for time in _TIMES
-    ),
-    *_WRITTEN,
-)
+_DAYS = ("%m/%d/%{}", "%d/%m/%{}", "%d-%m-%{}", "%m-%d-%{}", "%d.%m.%{}")
+_WRITTEN = ("%d-%b-%Y", "%d %b %Y", "%b %d, %Y", "%b %d %Y", "%d %B %Y", "%B %d, %Y", "%d-%b-%y")
+_NUMERIC = ("%Y/%m/%d", *(day.format(year) for day in _DAYS for year in "Yy"))
+DATE_FORMATS = ("ISO8601", *(day + time for day in _NUMERIC for time in _TIMES), *_WRITTEN)
 """How dates are written, the likelier ones first."""
 
 _ISO = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?")
@@ -76,16 +66,6 @@ def column_kind(column: pd.Series) -> str:
         return "date"
     is_number = kinds.is_numeric_dtype(column.dtype) and not kinds.is_bool_dtype(column.dtype)
     return "number" if is_number else "category"
-
-
-def plain_values(column: pd.Series) -> pd.Series:
-    """Python's own decimals as numbers and its dates as dates; other columns as they are."""
-    if column.dtype != object:
-        return column
-    kind = pd.api.types.infer_dtype(column, skipna=True)
-    if kind == "decimal":
-        return column.astype("float64")
-    return pd.to_datetime(column) if kind in {"date", "datetime"} else column
 
 
 def as_numbers(column: pd.Series) -> np.ndarray:
@@ -107,10 +87,6 @@ def parse_numbers(texts: Sequence[str], decimal: str = ".") -> tuple[NDArray[Any
 
     Besides plain numbers: ``1,042`` and ``1 042`` with marks between thousands, ``93%`` (as 93),
     ``$5`` and ``5 \u20ac``.
-
-    Args:
-        texts: without spaces around them.
-        decimal: the mark before decimals, a point or a comma.
     """
     plain = pd.Series(list(texts), dtype=object)
     if decimal != ".":  # a point is no decimal point there
@@ -163,11 +139,7 @@ def kind_of_texts(texts: Sequence[str], decimal: str = ".") -> tuple[str, NDArra
 
 
 def date_format(texts: Sequence[str]) -> tuple[str, str]:
-    """How all of these texts are dates, and another way that fits as well; empty if they are none.
-
-    Args:
-        texts: distinct ones, none of which means a missing value.
-    """
+    """How all of these texts are dates, and another way that fits; empty if they are none."""
     if not texts or not any(character.isdigit() for character in texts[0]):
         return "", ""
     fitting = [form for form in DATE_FORMATS if _is_date(texts[0], form) and _fits(texts, form)]
@@ -224,13 +196,12 @@ class DatePart:
         dates = pd.Series(pd.to_datetime(np.floor(days), unit="D", errors="coerce"))
         if self.part == "year":
             return dates.dt.year.astype("float64")
-        names = calendar.month_name if self.part == "month" else calendar.day_name
-        codes = dates.dt.month if self.part == "month" else dates.dt.day_of_week
-        lookup = {number: names[number] for number in range(len(names))}
-        return codes.map(lookup).astype(object)
+        names = dates.dt.month_name() if self.part == "month" else dates.dt.day_name()
+        return names.astype(object)
 
 
 DATE_PARTS = ("year", "month", "weekday", "age in days")
+CALENDAR: dict[str, Any] = {"month": calendar.month_name, "weekday": calendar.day_name}
 
 
 def is_quantity(column: pd.Series) -> bool:
@@ -243,12 +214,7 @@ def is_quantity(column: pd.Series) -> bool:
 
 
 def identifies_rows(column: pd.Series, rows: int | None = None) -> bool:
-    """Whether a text column has a different value in most rows, as names and numbers do.
-
-    Args:
-        column: the column.
-        rows: how many rows have a value, if the column is one of a table of counts.
-    """
+    """Whether a text column has a different value in most rows, as names and numbers do."""
     known = column.dropna()
     n = len(known) if rows is None else rows
     return n > _MOST_CODES and known.nunique() > _IDENTIFYING_SHARE * n

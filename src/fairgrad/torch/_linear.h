@@ -159,12 +159,8 @@ INLINE void OF(fold_any)(const Models *s, int64_t lane, const double *theta) {
         for (int64_t m = 0; m < s->n_members; m++) {
             const double *from = theta + m * size + o * (d + 1);
             NUMBER *to = (NUMBER *)s->folded + o * d * stride + lane + m;
-            double base = from[d]; /* theta ((x - offset) factor) = (theta factor) x - ... */
-            for (int64_t k = 0; k < d; k++) {
-                to[k * stride] = (NUMBER)(from[k] * s->factor[k]);
-                base -= to[k * stride] * s->offset[k];
-            }
-            ((NUMBER *)s->bias)[o * stride + lane + m] = (NUMBER)base;
+            for (int64_t k = 0; k < d; k++) to[k * stride] = (NUMBER)from[k];
+            ((NUMBER *)s->bias)[o * stride + lane + m] = (NUMBER)from[d];
         }
 }
 

@@ -49,7 +49,8 @@ typedef struct { /* of n rows */
     const uint8_t *wrong;        /* whether each prediction is wrong */
     const double *sample_weight; /* or NULL for ones */
     const float *losses;         /* log losses, if rows of negative weight are opposed; or NULL */
-    int is_mean, updates;
+    int by_class, is_mean, updates; /* by_class: losses are log-probabilities of all classes, and
+                                       factors are theirs */
 } Batch;
 
 static int64_t look_up(const Table *table, int64_t key) {
@@ -191,6 +192,7 @@ static int take_batch(Problem *p, const Batch *b, State s, float *factor, double
         int64_t group = n_columns == 1 ? look_up(&first, b->s[i]) : group_of(p, b->s + i * n_columns);
         int64_t cell = look_up(&label, b->label[i]) + group;
         if (cell >= n_slots) return 1;
+        if (b->by_class && cell < n_cells && (uint64_t)b->label[i] >= (uint64_t)b->n_classes) return 1;
         cells[i] = cell;
         if (cell >= n_cells) continue; /* to be ignored */
         double weight = b->sample_weight ? b->sample_weight[i] : 1;
@@ -198,26 +200,30 @@ static int take_batch(Problem *p, const Batch *b, State s, float *factor, double
         total += weight;
         n_counted += weight > 0;
     }
+    if (b->by_class && !n_counted) return 1; /* all to be ignored */
     double scale = b->sample_weight && total > 0 ? n_counted / total : 1;
     for (int64_t k = 0; scale != 1 && k < 2 * n_cells; k++) counts[k] *= scale;
     take_counts(p, counts, (double)n_counted, s, weights, b->updates);
-    double divisor = b->is_mean ? total : 1;
+    double divisor = b->is_mean ? total : 1, sign = b->by_class ? -1 : 1;
+    int opposes = b->losses && (!b->by_class || p->per_rows);
+    if (b->by_class) memset(factor, 0, n * b->n_classes * sizeof(float));
     for (int64_t k = 0; n_cells <= n && k < n_cells; k++) weights[k] /= divisor;
     for (int64_t i = 0; i < n; i++) {
+        if (b->by_class && cells[i] >= n_cells) continue;
+        int64_t at = b->by_class ? i * b->n_classes + b->label[i] : i;
         double weight = cells[i] < n_cells ? weights[cells[i]] : 1;
         if (cells[i] >= n_cells || n_cells > n) weight /= divisor; /* fewer rows than cells */
         if (b->sample_weight) weight *= b->sample_weight[i];
-        factor[i] = (float)weight;
-        if (!b->losses || weight >= 0) continue;
-        double loss = MAX(b->losses[i], p->least_loss), own = exp(-loss), others = 1 - own;
-        factor[i] = (float)(weight * own / others); /* see fairgrad.dual.opposed */
-        *offset += weight * log(others) - factor[i] * loss;
+        factor[at] = (float)(sign * weight);
+        if (!opposes || weight >= 0) continue;
+        double loss = MAX(sign * b->losses[at], p->least_loss), own = exp(-loss), others = 1 - own;
+        factor[at] = (float)(sign * weight * own / others); /* see fairgrad.dual.opposed */
+        *offset += weight * log(others) - sign * factor[at] * loss;
     }
     return 0;
 }
 
 #define POINTER(type, object) ((type *)PyLong_AsVoidPtr(object))
-
 static void free_problem(PyObject *capsule) {
     Problem *p = PyCapsule_GetPointer(capsule, PROBLEM);
     free(p->counts);
@@ -268,11 +274,11 @@ static PyObject *prepare(PyObject *module, PyObject *const *args, Py_ssize_t n) 
 }
 
 /* (problem, rows, classes, is a mean, updates, labels, sensitive, scores, wrong, sample weights,
-   losses, remembered rows, errors, multipliers, seen, factors), addresses from `labels` on
-   -> what to add to the loss; None if a label or a sensitive value was never seen. */
+   losses, remembered rows, errors, multipliers, seen, factors, by class), addresses from `labels` to
+   `factors` -> what to add to the loss; None if a label or a sensitive value was never seen. */
 static PyObject *step(PyObject *module, PyObject *const *args, Py_ssize_t n_args) {
     (void)module;
-    if (n_args != 16) return PyErr_Format(PyExc_TypeError, "expected 16 arguments, got %zd", n_args);
+    if (n_args != 17) return PyErr_Format(PyExc_TypeError, "expected 17 arguments, got %zd", n_args);
     Problem *p = PyCapsule_GetPointer(args[0], PROBLEM);
     if (!p) return NULL;
     Batch b = {.n = PyLong_AsLongLong(args[1]), .n_classes = PyLong_AsLongLong(args[2]),
@@ -280,7 +286,8 @@ static PyObject *step(PyObject *module, PyObject *const *args, Py_ssize_t n_args
                .scores = POINTER(const float, args[7]), .wrong = POINTER(const uint8_t, args[8]),
                .sample_weight = POINTER(const double, args[9]),
                .losses = POINTER(const float, args[10]),
-               .is_mean = PyObject_IsTrue(args[3]), .updates = PyObject_IsTrue(args[4])};
+               .is_mean = PyObject_IsTrue(args[3]), .updates = PyObject_IsTrue(args[4]),
+               .by_class = PyObject_IsTrue(args[16])};
     State s = {POINTER(double, args[11]), POINTER(double, args[12]), POINTER(double, args[13]),
                POINTER(double, args[14])};
     float *factor = POINTER(float, args[15]);
@@ -331,7 +338,6 @@ typedef struct { /* models that see the same rows; they stand side by side, `str
     const int64_t *judged;
     const int32_t *kind;  /* of the rows: label * n_groups + group */
     const double *weight; /* of the rows; NULL if all are 1 */
-    const double *offset, *factor; /* of the features: (X - offset) * factor is what models see */
     const double *rate, *decay, *clip, *gain;
     double *theta; /* current, and then averaged, as it is at the end of an epoch */
     double *mean, *weights, *judged_counts, *judged_loss, *slots;
@@ -368,7 +374,6 @@ typedef struct { /* models that see the same rows; they stand side by side, `str
 #define EITHER(s, call) do { if ((s)->is_single) single_##call; else double_##call; } while (0)
 
 static int64_t n_theta(const Models *s) { return s->n_members * s->n_outputs * (s->n_features + 1); }
-
 /* Makes the weights of models ready: current (0), or averaged (1). */
 static void fold(Models *s, int64_t shown) {
     EITHER(s, fold(s, shown * s->n_members, s->theta + shown * n_theta(s)));
@@ -433,13 +438,12 @@ static void descend(Models *s, int64_t m, double factor) {
     double *theta = s->theta + m * size, *g = s->counts, shorter = 1;
     double step = -factor * s->rate[m] * *s->gain, decay = s->decay[m] / *s->gain;
     for (int64_t o = 0; o < s->n_outputs; o++) {
-        double *to = g + o * (d + 1), by_bias = s->by_bias[o * s->stride + m];
+        double *to = g + o * (d + 1);
         for (int64_t k = 0; k < d; k++) {
             int64_t at = (o * d + k) * s->stride + m;
-            double own = s->is_single ? ((float *)s->gradient)[at] : ((double *)s->gradient)[at];
-            to[k] = (own - s->offset[k] * by_bias) * s->factor[k];
+            to[k] = s->is_single ? ((float *)s->gradient)[at] : ((double *)s->gradient)[at];
         }
-        to[d] = by_bias;
+        to[d] = s->by_bias[o * s->stride + m];
     }
     if (s->clip[m] < INFINITY) {
         double norm = 0;
@@ -509,16 +513,16 @@ static PyObject *prepare_models(PyObject *module, PyObject *const *args, Py_ssiz
                         &s->first_averaged, &s->is_single, &s->is_active, &s->n_state,
                         &s->row_bytes, &s->most_rows, &s->end_current, &s->begin_averaged};
     for (int i = 0; i < 18; i++) *sizes[i] = PyLong_AsLongLong(PyTuple_GetItem(args[1], i));
-    void *at[32] = {NULL};
-    for (int i = 0; i < 32; i++) at[i] = PyLong_AsVoidPtr(PyTuple_GetItem(args[2], i));
-    s->X = at[0], s->kind = at[1], s->judged = at[2], s->weight = at[3], s->offset = at[4];
-    s->factor = at[5], s->rate = at[6], s->decay = at[7], s->clip = at[8], s->gain = at[9];
-    s->theta = at[10], s->mean = at[11], s->state.rows = at[12], s->state.errors = at[13];
-    s->state.multipliers = at[14], s->weights = at[15], s->state.seen = at[16];
-    s->judged_counts = at[17], s->judged_loss = at[18], s->slots = at[19];
-    s->folded = at[20], s->bias = at[21], s->z = at[22], s->gradient = at[23], s->scratch = at[24];
-    s->tally = at[25], s->blend = at[26], s->by_bias = at[27], s->counts = at[28];
-    s->row = at[29], s->row_weight = at[30], s->at = at[31];
+    void *at[30] = {NULL};
+    for (int i = 0; i < 30; i++) at[i] = PyLong_AsVoidPtr(PyTuple_GetItem(args[2], i));
+    s->X = at[0], s->kind = at[1], s->judged = at[2], s->weight = at[3];
+    s->rate = at[4], s->decay = at[5], s->clip = at[6], s->gain = at[7];
+    s->theta = at[8], s->mean = at[9], s->state.rows = at[10], s->state.errors = at[11];
+    s->state.multipliers = at[12], s->weights = at[13], s->state.seen = at[14];
+    s->judged_counts = at[15], s->judged_loss = at[16], s->slots = at[17];
+    s->folded = at[18], s->bias = at[19], s->z = at[20], s->gradient = at[21], s->scratch = at[22];
+    s->tally = at[23], s->blend = at[24], s->by_bias = at[25], s->counts = at[26];
+    s->row = at[27], s->row_weight = at[28], s->at = at[29];
     s->opposes = s->problem && s->problem->per_rows > 0;
     if (!PyErr_Occurred()) return PyCapsule_New(s, MODELS, free_models);
     free(s);

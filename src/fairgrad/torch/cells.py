@@ -22,12 +22,7 @@ NOWHERE = 2**30
 
 
 class LookupTable(NamedTuple):
-    """One entry per key from `first + 1` on, and one more at each end for all others.
-
-    Attributes:
-        name: of the buffer of entries.
-        first: the key of its first entry.
-    """
+    """A buffer of one entry per key from `first + 1` on, and one at each end for all others."""
 
     name: str
     first: int
@@ -38,19 +33,9 @@ class CellLookup(nn.Module):
 
     Values never seen in training lead far beyond the last cell. Using such a cell as an index is an
     error on the CPU and a device-side assert on an accelerator, so that no step needs a check and
-    its wait for the host. Targets to be ignored are in ``n_groups`` cells after all others.
-
-    Args:
-        groups: of the training set; labels must be integers.
-        by_label: whether cells depend on the label.
-        ignore_index: a target that is in no cell, if the loss has one.
-        n_outputs: binary outputs of an example, each of which has cells of its own; its rows follow
-            one another.
-
-    Attributes:
-        n_cells: K, without the cells of targets to be ignored.
-        n_slots: K, with these.
-        n_columns: sensitive columns of a batch.
+    its wait for the host. Targets to be ignored are in ``n_groups`` cells after all others, the
+    slots from ``n_cells`` to ``n_slots``. Each of `n_outputs` binary outputs of an example has
+    cells of its own; its rows follow one another.
     """
 
     def __init__(
@@ -105,12 +90,7 @@ class CellLookup(nn.Module):
         return LookupTable(f"{name}_table", first - 1)
 
     def forward(self, label: Tensor, s: Tensor) -> Tensor:
-        """(N,) the cell of each row; tensors are on the buffers' device.
-
-        Args:
-            label: (N,) labels.
-            s: (N,) sensitive values, or (N, columns) of several attributes.
-        """
+        """(N,) the cell of each row, of labels (N,) and sensitive values (N,) or (N, columns)."""
         cell = self._entries(self.label, label) + self._group(s)
         if self.n_outputs == 1:
             return cell
@@ -152,15 +132,7 @@ class BatchCounts:
 
     What was counted becomes known to the loss in the batches 1 to 8, 10, 12, 15, ...: each is 1.25
     times as far as the one before. So it costs little, and several processes, which call the loss
-    equally often, agree on it.
-
-    Args:
-        ignore_index: a label that is not counted, if the loss has one.
-
-    Attributes:
-        rows: how many there were of each label and sensitive values, with integers as keys.
-        used: those of all processes that the loss knows.
-        n_batches: how many batches there were.
+    equally often, agree on it. `rows` are this process's counts, `used` those that the loss knows.
     """
 
     def __init__(self, ignore_index: int | None = None) -> None:

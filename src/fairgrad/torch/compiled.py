@@ -28,8 +28,7 @@ Result = TypeVar("Result")
 def on_cpu(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
     """Lets a function make its tensors on the CPU, whatever ``torch.set_default_device`` said.
 
-    Compiled code and NumPy read them there. The context is entered only if it is needed, as it
-    makes every operation slower.
+    The context is entered only if it is needed, as it makes every operation slower.
     """
 
     @wraps(function)
@@ -42,25 +41,15 @@ def on_cpu(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]
     return there
 
 
-def is_built_from(module: Any, source: Path) -> bool:
-    """Whether a compiled module is that of a source file, as far as this can be told.
-
-    A module that is older than the file beside it, as after a pull into an editable install, would
-    compute something else than the Python code expects.
-    """
-    if not source.is_file():
-        return True
-    parts = [file for file in (source, source.with_name("_linear.h")) if file.is_file()]
-    digest = hashlib.sha256(b"".join(file.read_bytes() for file in parts)).hexdigest()
-    return bool(getattr(module, "BUILT_FROM", None) == digest)
-
-
 def _load() -> Any:
+    """The compiled module, unless it is older than the C files beside it, as after a pull."""
     try:
         module = import_module("fairgrad.torch._step")
     except ImportError:  # there was no compiler
         return None
-    if is_built_from(module, Path(__file__).with_name("_step.c")):
+    files = [Path(__file__).with_name(name) for name in ("_step.c", "_linear.h")]
+    digest = hashlib.sha256(b"".join(file.read_bytes() for file in files if file.is_file()))
+    if not files[0].is_file() or digest.hexdigest() == module.BUILT_FROM:
         return module
     warnings.warn(
         f"The compiled step {module.__file__} was built from another version of _step.c, so it is "
@@ -79,15 +68,7 @@ is_compiled = _step is not None
 
 
 class CompiledStep:
-    """`fairgrad.dual.step` for one problem, on tensors of the CPU in double precision.
-
-    Args:
-        constants: of the problem, as such tensors.
-        lookup: of the cells of a batch's rows; needed for `factors` only.
-
-    Attributes:
-        problem: as compiled code takes it.
-    """
+    """`fairgrad.dual.step` for one problem, on tensors of the CPU in double precision."""
 
     def __init__(self, constants: dual.Constants, lookup: CellLookup | None = None) -> None:
         n_sides, n_levels = constants.bound.shape
@@ -117,7 +98,6 @@ class CompiledStep:
         # Their memory stays as it is even if the buffers get other memory.
         tables = [] if lookup is None else [table.detach() for table in lookup.buffers()]
         self._alive = (arrays, tables)  # the problem holds nothing but their addresses
-        self._lookup: Any = lookup
         auto = constants.auto
         rates = (0.0, 1.0, 1.0) if auto is None else (auto.per_rows, auto.horizon, auto.pool)
         self.problem = _step.prepare(
@@ -147,10 +127,10 @@ class CompiledStep:
         losses: Tensor | None,
         places: tuple[int, ...],
         factors: Tensor,
-        *,
-        mean: bool,
-        update: bool,
-    ) -> float:
+        mean: bool = True,
+        update: bool = True,
+        by_class: bool = False,
+    ) -> float | None:
         """One step on a batch: writes each row's factor, gives what to add to the weighted sum.
 
         All tensors are contiguous and on the CPU.
@@ -162,13 +142,16 @@ class CompiledStep:
             scores: (N, classes) in single precision, whose highest entry is the prediction.
             wrong: (N,) which predictions are wrong, as bytes; instead of scores.
             losses: (N,) log losses in single precision, if rows of negative weight are opposed.
+                Or, `by_class`, (N, classes) log-probabilities.
             places: the memory of the state, in the order of `dual.State`; changed in place.
-            factors: (N,) in single precision.
+            factors: (N,) in single precision; `by_class` (N, classes) of the log-probabilities.
             mean: whether factors are divided by the weight of the rows not ignored.
             update: whether the state changes.
+            by_class: see above.
 
-        Raises:
-            ValueError: if a row's values were never seen. Nothing has changed then.
+        Returns:
+            None if a value was never seen, a label has no score or all are to be ignored. Nothing
+            has changed then.
         """
         offset: float | None = _step.step(
             self.problem,
@@ -184,21 +167,14 @@ class CompiledStep:
             0 if losses is None else losses.data_ptr(),
             *places,
             factors.data_ptr(),
+            by_class,
         )
-        if offset is None:
-            raise ValueError(self._lookup.explain(label, s))
         return offset
 
 
 def is_single(tensor: Tensor) -> bool:
     """Whether compiled code can read it; subclasses may have no memory of their own."""
     return type(tensor) is torch.Tensor and tensor.dtype is torch.float32 and tensor.is_contiguous()
-
-
-def oppose(factors: Tensor, losses: Tensor) -> tuple[Tensor, Tensor]:
-    """`dual.opposed` of rows in a sum."""
-    factors, offset = dual.opposed(factors, losses.detach().to(factors.dtype))
-    return factors, offset.sum()
 
 
 def linear_models(
@@ -216,14 +192,8 @@ def run_epoch(
 ) -> bool:
     """Trains linear models for an epoch, or judges them; whether all numbers are finite.
 
-    Args:
-        models: as `linear_models` gives them.
-        epoch: its number, from 0.
-        place: where to write how good the models were after the last epoch, on these rows; -1 for
-            nowhere.
-        rows: row numbers in the order of the epoch; None to judge the models after the last epoch
-            by the rows that are there for it.
-        factors: of the learning rate in each step.
+    Without rows, the models after the last epoch are judged by the rows that are there for it.
+    How good they are is written at `place`, unless that is -1.
     """
     where, n = (0, 0) if rows is None else (rows.data_ptr(), rows.shape[0])
     of_rates = 0 if factors is None else factors.data_ptr()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from fairgrad import dual
 from fairgrad.checks import check_number
@@ -28,7 +29,7 @@ from fairgrad.measures import (
 )
 from fairgrad.torch.cells import BatchCounts
 from fairgrad.torch.monitor import distinct
-from fairgrad.torch.multipliers import Multipliers
+from fairgrad.torch.multipliers import Multipliers, check_can_update
 from fairgrad.torch.processes import Processes
 from fairgrad.torch.reading import flat_losses, flat_sensitive, flat_weights, reading_of
 
@@ -216,13 +217,7 @@ class FairLoss(nn.Module):
         *,
         sharded: bool = False,
     ) -> None:
-        """Names the training set of a loss that was made without it.
-
-        Args:
-            y_train: as in the constructor, as are the others.
-            s_train: see above.
-            sample_weight_train: see above.
-            sharded: see above.
+        """Names the training set of a loss that was made without it; arguments as there.
 
         Raises:
             ValueError: if the data do not fit each other, or those of other processes.
@@ -243,18 +238,14 @@ class FairLoss(nn.Module):
             self.state.load_state_dict(self._waiting)
 
     def _prepare(self, groups: list[Groups]) -> None:
-        """Makes the constraints and multipliers for training data with these groups.
-
-        Args:
-            groups: of each output; none where they are not known yet.
-        """
+        """Makes constraints and multipliers for the groups of each output; none if not known."""
         self._problems = [(one, self._constrain(one)) for one in groups]
         self._usual: tuple[Any, ...] = ()
         if not groups:
             return
         self.groups, self.constraints = self._problems[0]
         self._is_soft = self.constraints.n_outcomes > 1
-        if self._is_soft and self.reading.log_probabilities is None:
+        if self._is_soft and not (self.reading.has_classes and self.reading.is_log):
             raise ValueError(NO_LOG_LOSS.format(loss=type(self.base_loss).__name__))
         self.state = Multipliers(
             groups,
@@ -268,15 +259,14 @@ class FairLoss(nn.Module):
         is_log_loss = self.reading.is_log_loss(self.base_loss) and not self._is_soft
         self._opposes = dual.is_auto_rate(self.fairness_rate) and is_log_loss
         if (
-            self.reading.has_classes
+            type(self.base_loss) in {nn.CrossEntropyLoss, nn.NLLLoss}
+            and is_log_loss
             and self.state.reads_scores
             and self.state.lookup.n_columns == 1
             and self._batch_counts is None
-            and not (self._is_soft or self._has_class_weight)
         ):
             # In a tuple, as modules find their submodules slowly.
-            is_entropy = type(self.base_loss) is nn.CrossEntropyLoss
-            self._usual = (self.state, self.base_loss, is_entropy, self._opposes)
+            self._usual = (self.state, type(self.base_loss) is nn.CrossEntropyLoss)
 
     def _constrain(self, groups: Groups) -> Constraints:
         constraints = constraints_of(
@@ -342,28 +332,23 @@ class FairLoss(nn.Module):
             and self.training
             and self.reduction == "mean"
         ):
-            state, base_loss, is_entropy, opposes = self._usual
+            state, is_entropy = self._usual
             places = state.readable_places() if torch.is_grad_enabled() else None
             if places is not None:
-                try:
-                    if is_entropy:  # what PyTorch's function calls, which takes a tenth longer
-                        ignored, smoothing = base_loss.ignore_index, base_loss.label_smoothing
-                        losses = _cross_entropy(input, target, None, 0, ignored, smoothing)
-                    else:
-                        losses = base_loss.forward(input, target)
-                except (IndexError, RuntimeError):
-                    return self._any_batch(input, target, s, None, mode, None)  # says what is wrong
                 if state.watch.is_due():
                     state.watch.look(state, target, s, None, input)
-                factor = torch.empty_like(losses)
-                read = losses if opposes else None
-                arguments = (target, s, None, input, None, read)
-                offset = state.compiled.run(*arguments, places, factor, mean=True, update=True)
-                self._last[:] = losses.detach(), target, None
-                total: Tensor = losses.dot(factor)
-                if offset:  # a constant, which changes no gradient
-                    total.detach().add_(offset)
-                return total
+                # The loss is the product of factors and log-probabilities of all classes: that
+                # has fewer steps backwards than one by way of the rows' losses.
+                logs = torch.log_softmax(input, 1) if is_entropy else input
+                factor = torch.empty_like(logs)
+                arguments = (target, s, None, input, None, logs, places, factor)
+                offset = state.compiled.run(*arguments, by_class=True)
+                if offset is not None:  # else the batch is unusual, or wrong
+                    self._last[:] = logs.detach(), target, None
+                    total: Tensor = logs.view(-1).dot(factor.view(-1))
+                    if offset:  # a constant, which changes no gradient
+                        total.detach().add_(offset)
+                    return total
         return self._any_batch(input, target, s, sample_weight, mode, label)
 
     def _any_batch(  # noqa: C901, PLR0912 - one thing after another
@@ -379,6 +364,8 @@ class FairLoss(nn.Module):
             return self._plain(scores, target, sample_weight)
         if not isinstance(scores, Tensor):
             raise TypeError(NO_TENSOR.format(kind=type(scores).__name__))
+        if update:
+            check_can_update()
         if self._batch_counts is not None:
             label, s = self._learn(scores, target, s, label, update)
         if not self._problems:  # nothing is known yet
@@ -455,7 +442,7 @@ class FairLoss(nn.Module):
         if sample_weight is not None and sample_weight.shape != (losses.numel(),):
             sample_weight = flat_weights(sample_weight, losses.shape)
         divisor = self._divisor(target, losses, sample_weight)
-        reduced = self._reduce(losses.reshape(-1), sample_weight, divisor)
+        reduced = self._reduce(losses.reshape(-1), sample_weight, divisor, None)
         return reduced.view(losses.shape) if self.reduction == "none" else reduced
 
     def _learn(
@@ -463,8 +450,7 @@ class FairLoss(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """Counts the labels and groups of a batch, where the training set is not known.
 
-        Returns:
-            Its labels and sensitive values; values that are not known yet count as unknown.
+        Gives its labels and sensitive values; values that are not known yet count as unknown.
         """
         if torch.compiler.is_compiling():
             raise RuntimeError(NO_COUNTS)
@@ -535,25 +521,18 @@ class FairLoss(nn.Module):
                     f"for the labels {self.groups.labels.tolist()}."
                 ) from error
 
-    def _reduce(
-        self,
-        losses: Tensor,
-        factor: Tensor | None,
-        divisor: Tensor | int | None = None,
-        offset: Tensor | float = 0.0,
-    ) -> Tensor:
-        """Sum, mean or values of ``factor * losses``; the offset is that of the sum, or values."""
-        if factor is not None and factor.dtype != losses.dtype:
-            factor = factor.to(losses.dtype)
+    def _reduce(self, losses: Tensor, *numbers: Any) -> Tensor:
+        """Sum, mean or values of ``factor * losses + offset``; numbers: factor, divisor, offset."""
+        factor, divisor, offset = (
+            one.to(losses.dtype) if isinstance(one, Tensor) else one for one in numbers
+        )
         if self.reduction == "none":
-            weighted = losses if factor is None else losses * factor
-            return weighted if isinstance(offset, float) else weighted + offset.to(weighted.dtype)
-        total = losses.sum() if factor is None else losses.dot(factor)
-        if not isinstance(offset, float) or offset != 0.0:
-            total = total + (offset.to(total.dtype) if isinstance(offset, Tensor) else offset)
-        if divisor is None or self.reduction == "sum":
-            return total
-        return total / (divisor.to(total.dtype) if isinstance(divisor, Tensor) else divisor)
+            reduced = losses if factor is None else losses * factor
+        else:
+            reduced = losses.sum() if factor is None else losses.dot(factor)
+        if offset is not None:
+            reduced = reduced + offset
+        return reduced if divisor is None or self.reduction != "mean" else reduced / divisor
 
     def _divisor(
         self, target: Tensor, losses: Tensor, sample_weight: Tensor | None
@@ -614,7 +593,7 @@ class FairLoss(nn.Module):
     def cell_shares(self) -> Floats:
         """(K,) the share of the training rows in each cell, for each output apart."""
         shares = [one.cell_mass(problem.by_label) for one, problem in self._problems]
-        return np.concatenate([one / one.sum() for one in shares]) if shares else np.zeros(0)
+        return np.concatenate([np.zeros(0), *(one / one.sum() for one in shares)])
 
     @property
     def plain_loss(self) -> Tensor | None:
@@ -622,8 +601,11 @@ class FairLoss(nn.Module):
         losses, target, sample_weight = self._last
         if losses is None:
             return None
+        if losses.shape != target.shape:  # log-probabilities, of the fast path
+            ignored = self.base_loss.ignore_index
+            losses = functional.nll_loss(losses, target, ignore_index=ignored, reduction="none")
         divisor = self._divisor(target, losses, sample_weight)
-        return self._reduce(losses, sample_weight, divisor)
+        return self._reduce(losses, sample_weight, divisor, None)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -727,8 +709,6 @@ NO_LOG_LOSS = (
     "predicted; only with the log loss is the label of the highest score then the one of the least "
     "cost. Use CrossEntropyLoss or NLLLoss; got {loss}."
 )
-
-_cross_entropy: Any = torch._C._nn.cross_entropy_loss  # noqa: SLF001 - no public twin
 
 FairnessLoss = FairLoss
 """The name in fairgrad 0.2.0."""

@@ -36,12 +36,8 @@ def numbers_of(criterion: FairLoss, levels: Tensor | None = None) -> dict[str, f
     """Levels, multipliers, weights of the cells and the share of negative weights.
 
     The share is that of the training rows in cells whose weight is below 0. Everything is read at
-    once: on an accelerator the host waits for the device one time.
-
-    Args:
-        criterion: a fair loss.
-        levels: (J,) levels to be given instead of the current ones, such as their mean over an
-            epoch.
+    once: on an accelerator the host waits for the device one time. A logger may pass levels of its
+    own, such as their mean over an epoch.
     """
     weights = criterion.cell_weights
     tensors = (criterion.levels if levels is None else levels, criterion.multipliers, weights)
@@ -81,11 +77,6 @@ class Watch:
     """Looks at one of 256 batches, and warns, of each problem once, of training that goes wrong.
 
     On an accelerator such a look waits for the device. Compiled calls are not watched.
-
-    Args:
-        groups: of the training set, of each output.
-        is_auto: whether the rate is the automatic one.
-        ignore_index: a target that is in no cell, if the loss has one.
     """
 
     def __init__(

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from fairgrad import dual
 from fairgrad.torch.cells import CellLookup
-from fairgrad.torch.compiled import CompiledStep, is_compiled, is_single, oppose
+from fairgrad.torch.compiled import CompiledStep, is_compiled, is_single
 from fairgrad.torch.monitor import Watch
 from fairgrad.torch.reading import best_class
 
@@ -38,21 +38,6 @@ class Multipliers(nn.Module):
     it belongs to. It is kept in double precision whatever the precision of the network (in single
     precision on devices that have no other). In a single process on the CPU the step is compiled
     code, if there was a compiler when the package was built; else it is tensor operations.
-
-    Args:
-        groups: of the training set, of each of the binary outputs; one in all other cases.
-        constraints: on the cells of these groups, all of them defined.
-        reading: of predictions.
-        ignore_index: a target that is in no cell, if the loss has one.
-        processes: those that share one set of multipliers.
-        settings: rates and others, as `fairgrad.dual.make_constants` takes them.
-
-    Attributes:
-        lookup: the cells of rows.
-        is_compiled: whether the compiled step may be used.
-        compiled: the compiled step, after `readable_places` gave some.
-        reads_scores: whether the prediction is the class of the highest score.
-        watch: warns of training that goes wrong.
     """
 
     rows: Tensor
@@ -84,8 +69,6 @@ class Multipliers(nn.Module):
         self._arrays = constants = problems[0] if len(groups) == 1 else dual.side_by_side(problems)
         self._constants = constants.convert(torch.from_numpy)
         self.n_outcomes = constants.n_outcomes
-        for name, tensor in self._constants.arrays(Tensor).items():
-            self.register_buffer(f"constant_{name}", tensor, persistent=False)
         for name, array in dual.start(constants, len(groups[0].labels))._asdict().items():
             self.register_buffer(name, torch.from_numpy(array))
         if self.n_outcomes > 1:
@@ -96,7 +79,6 @@ class Multipliers(nn.Module):
         self.compiled: Any = None  # a CompiledStep, once it is needed
         self._known_places: tuple[int, ...] = ()
         self._is_on_cpu = True
-        self._lock = threading.Lock()  # threads may share a loss
         self.watch = Watch(groups, is_auto=constants.auto is not None, ignore_index=ignore_index)
         self.fingerprint = _fingerprint(
             groups[0].labels,
@@ -116,13 +98,7 @@ class Multipliers(nn.Module):
     def take_over(
         self, other: Multipliers, names: dict[str, list[str]], own_names: dict[str, list[str]]
     ) -> None:
-        """Takes the state of another problem where it is about the same.
-
-        Args:
-            other: the other problem.
-            names: what each entry of its buffers is about.
-            own_names: what each entry of the own buffers is about.
-        """
+        """Takes the entries of another problem's state that have the same names."""
         self.seen.copy_(other.seen)
         self.watch = other.watch.for_groups(self.watch)
         for buffer, wanted in own_names.items():
@@ -171,18 +147,8 @@ class Multipliers(nn.Module):
         Returns:
             (N,) the weight of each row's cell times its sample weight; (N, L) of each label for
             constraints on predicted labels. And what opposed rows add to the sum of the losses.
-
-        Raises:
-            ValueError: if a label or sensitive value was never seen, or is on another device.
-            RuntimeError: if PyTorch transforms the call in a way that leaves the update without
-                meaning. Nothing has changed then, either.
         """
-        if torch.compiler.is_compiling():
-            if update and _is_exporting():
-                raise RuntimeError(EXPORTED)
-        elif update and _graph_task() != NO_GRAPH_TASK:
-            raise RuntimeError(IN_BACKWARD)
-        elif _transform() is None:
+        if not torch.compiler.is_compiling():
             if update and self.watch.is_due():
                 self.watch.look(self, label, s, sample_weight, scores)
             if (
@@ -198,13 +164,18 @@ class Multipliers(nn.Module):
                 read = losses if losses is not None and is_single(losses) else None
                 factors = torch.empty(label.shape, dtype=torch.float32, device="cpu")
                 args = (label.contiguous(), s.contiguous(), sample_weight, scores, wrong)
-                offset = self.compiled.run(*args, read, places, factors, mean=mean, update=update)
+                offset = self.compiled.run(*args, read, places, factors, mean, update)
+                if offset is None:
+                    raise ValueError(self.lookup.explain(label, s))
                 if losses is None or read is not None:
                     return factors, offset
-                return oppose(factors, losses)
-        losses = None if losses is None else losses.detach()
-        wrong = self._outcome(scores, label)
-        return self._tensor_factors(label, s, sample_weight, wrong, losses, mean, update)
+                return _oppose(factors, losses)
+            self._mend()
+            self.check_devices(label, s, sample_weight)
+        with _full_precision(label.device.type):
+            wrong = self._outcome(scores, label)
+            factors = self._tensor_factors(label, s, sample_weight, wrong, mean, update)
+            return (factors, 0.0) if losses is None else _oppose(factors, losses)
 
     def readable_places(self) -> tuple[int, ...] | None:
         """Where the state is in memory; None if the compiled step cannot be taken now."""
@@ -250,32 +221,10 @@ class Multipliers(nn.Module):
         s: Tensor,
         sample_weight: Tensor | None,
         wrong: Tensor,
-        losses: Tensor | None,
-        mean: bool,
-        update: bool,
-    ) -> tuple[Tensor, Tensor | float]:
-        """`factors` by tensor operations."""
-        if not torch.compiler.is_compiling():
-            if _transform() is not None:
-                below: Any = _BelowTransforms.apply
-                arguments = (label, s, sample_weight, wrong, losses, mean, update)
-                result: tuple[Tensor, Tensor] = below(self, *arguments)
-                return result
-            self._mend()
-            self.check_devices(label, s, sample_weight)
-        with _full_precision(label.device.type):
-            factors = self._cell_factors(label, s, sample_weight, wrong, mean, update)
-            return (factors, 0.0) if losses is None else oppose(factors, losses)
-
-    def _cell_factors(
-        self,
-        label: Tensor,
-        s: Tensor,
-        sample_weight: Tensor | None,
-        wrong: Tensor,
         mean: bool,
         update: bool,
     ) -> Tensor:
+        """The factors by tensor operations, before rows are opposed."""
         lookup, constants = self.lookup, self._constants
         cell = lookup(label, s)
         rows = constants.per_share.new_ones(()).expand(cell.shape)
@@ -319,15 +268,10 @@ class Multipliers(nn.Module):
         return (factors if sample_weight is None else factors * rows).float()
 
     def _update(self, counts: Tensor, *, is_weighted: bool = True) -> Tensor:
-        """A step with these counts, in the memory of the buffers; gives the weights.
-
-        Args:
-            counts: (outcomes * K + 1,) of each outcome and cell, and the number of rows.
-            is_weighted: whether counts may be sums of sample weights.
-        """
+        """A step with counts by outcome and cell, and the number of rows; gives the weights."""
         weights: Tensor
         by_cell, n_rows = counts[:-1].view(-1, self.lookup.n_cells), counts[-1]
-        with nullcontext() if torch.compiler.is_compiling() else self._lock:
+        with nullcontext() if torch.compiler.is_compiling() else _UPDATE:
             state, weights = dual.step(
                 self._constants, self.state, by_cell, n_rows if is_weighted else None
             )
@@ -350,36 +294,33 @@ class Multipliers(nn.Module):
             self._update(counts)
 
     def _mend(self) -> None:
-        """Gives buffers that a framework has cast their precision back.
-
-        Raises:
-            TypeError: if they are not tensors of PyTorch's own.
-        """
-        for kept in self.state:
+        """Undoes what a framework did to the buffers: casts, and moves without the constants."""
+        for name, kept in self.state._asdict().items():
             if type(kept) is not Tensor:
                 raise TypeError(
                     f"criterion: its buffers have become {type(kept).__name__}s; keep the loss out "
                     "of the module that is distributed or converted."
                 )
-        precision = torch.float32 if self.rows.device.type == "mps" else torch.float64
-        if any(kept.dtype != precision for kept in (*self.state, self._constants.per_share)):
+            self._buffers[name] = kept.to(self._precision)
+        if self._constants.per_share.device != self.rows.device:
+            self._place_constants()
 
-            def exact(array: Any) -> Tensor:
-                tensor = torch.from_numpy(array)
-                tensor = tensor.to(precision) if tensor.is_floating_point() else tensor
-                return tensor.to(self.rows.device)
+    @property
+    def _precision(self) -> torch.dtype:
+        return torch.float32 if self.rows.device.type == "mps" else torch.float64
 
-            self._constants = self._arrays.convert(exact)
-            fresh = self._constants.arrays(Tensor)
-            self._buffers.update({f"constant_{name}": kept for name, kept in fresh.items()})
-            self._buffers.update({k: v.to(precision) for k, v in self.state._asdict().items()})
+    def _place_constants(self) -> None:
+        """Makes the constants anew, beside the state."""
+
+        def exact(array: Any) -> Tensor:
+            tensor = torch.from_numpy(array)
+            tensor = tensor.to(self._precision) if tensor.is_floating_point() else tensor
+            return tensor.to(self.rows.device)
+
+        self._constants = self._arrays.convert(exact)
 
     def check_devices(self, label: Tensor, s: Tensor, sample_weight: Tensor | None = None) -> None:
-        """Sees to it that a batch and the state are on one device.
-
-        Raises:
-            ValueError: if they are not.
-        """
+        """Raises a ValueError if a batch and the state are not on one device."""
         ours, theirs = self.rows.device, label.device
         for name, tensor in {"s": s, "sample_weight": sample_weight}.items():
             if tensor is not None and tensor.device != theirs:
@@ -421,13 +362,7 @@ class Multipliers(nn.Module):
         return net.float()
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = {**self.__dict__, "compiled": None, "_known_places": ()}  # addresses
-        del kept["_lock"]
-        return kept
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)  # type: ignore[no-untyped-call] # PyTorch's
-        self._lock = threading.Lock()
+        return {**self.__dict__, "compiled": None, "_known_places": ()}  # addresses
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Multipliers:
         """Follows its parent to another device but not to another precision."""
@@ -440,9 +375,7 @@ class Multipliers(nn.Module):
             return moved if moved.dtype == tensor.dtype else tensor.to(moved.device)
 
         super()._apply(move, recurse)  # type: ignore[no-untyped-call]
-        names = self._constants.arrays(Tensor)
-        moved: dict[str, Any] = {name: self._buffers[f"constant_{name}"] for name in names}
-        self._constants = replace(self._constants, **moved)
+        self._place_constants()
         self._known_places = ()
         self._is_on_cpu = self.rows.is_cpu
         return self
@@ -474,9 +407,9 @@ IN_BACKWARD = (
     "criterion: called while gradients are computed, as checkpointing does to compute a part anew: "
     "the multipliers would move twice. Checkpoint the model, and call the loss outside of it."
 )
-MAPPED = (
-    "torch.func.vmap: the multipliers cannot be updated from many batches at once; call the loss "
-    "outside of vmap, or after criterion.eval() inside of it, which gives the plain loss."
+TRANSFORMED = (
+    "torch.func: the multipliers cannot be updated inside of a transform (grad, vmap); call the "
+    "loss outside of it, or after criterion.eval(), which gives the plain loss."
 )
 
 _is_exporting = getattr(torch.compiler, "is_exporting", lambda: False)  # of PyTorch 2.7
@@ -485,38 +418,24 @@ _transform = torch._C._functorch.peek_interpreter_stack  # noqa: SLF001 - as abo
 NO_GRAPH_TASK = -1
 """What it gives outside of ``backward()``."""
 
+_UPDATE = threading.Lock()  # threads may share a loss
 
-class _BelowTransforms(torch.autograd.Function):
-    """The factors of a batch that ``torch.func.grad`` or its like has wrapped: constants to it."""
 
-    @staticmethod
-    def forward(
-        state: Multipliers,
-        label: Tensor,
-        s: Tensor,
-        sample_weight: Tensor | None,
-        wrong: Tensor,
-        losses: Tensor | None,
-        mean: bool,
-        update: bool,
-    ) -> tuple[Tensor, Tensor]:
-        factors, offset = state._tensor_factors(  # noqa: SLF001 - a part of it
-            label, s, sample_weight, wrong, losses, mean, update
-        )
-        return factors, torch.as_tensor(offset, dtype=factors.dtype)
+def check_can_update() -> None:
+    """Raises a RuntimeError if PyTorch transforms the call so that an update has no meaning."""
+    if torch.compiler.is_compiling():
+        if _is_exporting():
+            raise RuntimeError(EXPORTED)
+    elif _graph_task() != NO_GRAPH_TASK:
+        raise RuntimeError(IN_BACKWARD)
+    elif _transform() is not None:
+        raise RuntimeError(TRANSFORMED)
 
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-        ctx.mark_non_differentiable(*output)
-        ctx.n_inputs = len(inputs)
 
-    @staticmethod
-    def backward(ctx: Any, *_: Any) -> Any:
-        return (None,) * ctx.n_inputs
-
-    @staticmethod
-    def vmap(*_: Any) -> Any:
-        raise RuntimeError(MAPPED)
+def _oppose(factors: Tensor, losses: Tensor) -> tuple[Tensor, Tensor]:
+    """`dual.opposed` of rows in a sum."""
+    factors, offset = dual.opposed(factors, losses.detach().to(factors.dtype))
+    return factors, offset.sum()
 
 
 def _full_precision(device: str) -> AbstractContextManager[Any]:

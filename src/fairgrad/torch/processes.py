@@ -37,16 +37,12 @@ class Processes:
 
     The group is looked up when it is needed, and never kept alive: a group that outlives
     ``destroy_process_group`` keeps a thread of the backend, which may abort the interpreter at its
-    end. So the default group may also be started after this object was made.
-
-    It cannot be pickled: what is unpickled takes the default group if all processes were in it, and
-    any other group has to be given to it by `join_processes`.
+    end. So the default group may also be started after this object was made. A group cannot be
+    pickled: what is unpickled takes the default group, and any other has to be given to it by
+    `join_processes`.
 
     Args:
         process_group: a group; None for the default group, whenever there is one; False for none.
-
-    Attributes:
-        is_checked: whether the processes have compared their settings.
     """
 
     def __init__(self, process_group: Any = None) -> None:
@@ -58,11 +54,7 @@ class Processes:
 
     @property
     def group(self) -> Any:
-        """The group, or None.
-
-        Raises:
-            RuntimeError: if the group was destroyed.
-        """
+        """The group, or None."""
         if self._takes_default:
             return _default_group()
         if self._own is None:
@@ -70,9 +62,8 @@ class Processes:
         group = self._own()
         if group is None:
             raise RuntimeError(
-                "process_group: it was destroyed, or a file could not hold it; call "
-                "fairgrad.torch.join_processes(criterion, process_group) with another one, or with "
-                "False to train alone."
+                "process_group: it was destroyed; call fairgrad.torch.join_processes(criterion, "
+                "process_group) with another one, or with False to train alone."
             )
         return group
 
@@ -105,11 +96,7 @@ class Processes:
         return groups if self.is_alone else Groups.merge(self.gather(groups))
 
     def check_equal(self, groups: Groups) -> Groups:
-        """The groups, if all processes have the same.
-
-        Raises:
-            ValueError: if they differ.
-        """
+        """The groups; raises a ValueError if another process has others."""
         if self.is_alone:
             return groups
         for rank, other in enumerate(self.gather(groups)):
@@ -123,11 +110,7 @@ class Processes:
         return groups
 
     def check_settings(self, settings: dict[str, Any]) -> None:
-        """Compares what must be the same in all processes, by name.
-
-        Raises:
-            ValueError: if it differs.
-        """
+        """Raises a ValueError if what must be the same in all processes is not."""
         if self.is_alone:
             return
         this = distributed.get_rank(self.group)
@@ -152,12 +135,8 @@ class Processes:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if self._takes_default or self._own is None:
-            return Processes, (None if self._takes_default else False,)
-        group = self._own()
-        if group is not None and distributed.get_world_size(group) == distributed.get_world_size():
-            return Processes, (None,)
-        return _unpickled, ()
+        is_none = self._own is None and not self._takes_default
+        return Processes, (False if is_none else None,)
 
 
 def is_running() -> bool:
@@ -167,14 +146,6 @@ def is_running() -> bool:
 
 def _default_group() -> Any:
     return distributed.group.WORLD if is_running() else None
-
-
-def _unpickled() -> Processes:
-    """Processes whose group is not known any more; alone where there are no processes."""
-    processes = Processes(process_group=False)
-    if is_running():
-        processes._own = lambda: None  # noqa: SLF001 - as if it were destroyed
-    return processes
 
 
 def join_processes(criterion: FairLoss, process_group: Any = None) -> None:

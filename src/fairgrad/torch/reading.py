@@ -38,16 +38,6 @@ def sign(score: Tensor) -> Tensor:
     return (score > 0).long() * 2 - 1
 
 
-def log_softmax(scores: Tensor) -> Tensor:
-    """Log-probabilities of logits."""
-    return scores.log_softmax(1)
-
-
-def as_they_are(scores: Tensor) -> Tensor:
-    """Log-probabilities that are given as such."""
-    return scores
-
-
 @dataclass(frozen=True)
 class Reading:
     """How to read a loss's input and target.
@@ -55,14 +45,11 @@ class Reading:
     Attributes:
         predict: from the input to predicted labels.
         has_classes: whether the input has an axis of classes, the second or only one.
-        log_probabilities: from the input (N, classes, ...) to the log-probability of each class,
-            if the loss is minus that of the label: what measures of predicted labels need.
         is_log: whether the loss is minus the log-probability of the label.
     """
 
     predict: Callable[[Tensor], Tensor]
     has_classes: bool = False
-    log_probabilities: Callable[[Tensor], Tensor] | None = None
     is_log: bool = False
 
     def is_log_loss(self, loss: Any) -> bool:
@@ -71,19 +58,14 @@ class Reading:
         return self.is_log and weights == [None, None] and not getattr(loss, "label_smoothing", 0.0)
 
     def surprise(self, scores: Tensor) -> Tensor:
-        """(rows, classes) minus the log-probability of each class."""
-        assert self.log_probabilities is not None  # noqa: S101 - checked when the loss is made
-        surprise = -self.log_probabilities(scores if scores.ndim > 1 else scores[None])
+        """(rows, classes) minus the log-probability of each class, of logits or logarithms."""
+        surprise = -(scores if scores.ndim > 1 else scores[None]).log_softmax(1)
         return surprise if surprise.ndim == 2 else surprise.movedim(1, -1).flatten(0, -2)
 
     def labels(self, scores: Tensor, target: Any) -> Tensor:
         """The label of each row, in the shape of the losses.
 
         The label of class probabilities and of soft binary targets is the most probable one.
-
-        Raises:
-            TypeError: if the target is not a tensor.
-            ValueError: if its shape does not fit the input.
         """
         if not isinstance(target, Tensor):
             raise TypeError(f"target: expected a tensor, got {type(target).__name__}.")
@@ -101,10 +83,8 @@ class Reading:
 
 
 READINGS: dict[type[nn.Module], Reading] = {
-    nn.CrossEntropyLoss: Reading(
-        best_class, has_classes=True, log_probabilities=log_softmax, is_log=True
-    ),
-    nn.NLLLoss: Reading(best_class, has_classes=True, log_probabilities=as_they_are, is_log=True),
+    nn.CrossEntropyLoss: Reading(best_class, has_classes=True, is_log=True),
+    nn.NLLLoss: Reading(best_class, has_classes=True, is_log=True),
     nn.MultiMarginLoss: Reading(best_class, has_classes=True),
     nn.BCEWithLogitsLoss: Reading(positive_logit, is_log=True),
     nn.BCELoss: Reading(likely, is_log=True),
@@ -114,11 +94,7 @@ READINGS: dict[type[nn.Module], Reading] = {
 
 
 def reading_of(loss: Any, predict: Callable[[Tensor], Tensor] | None) -> Reading:
-    """The user's way to read predictions, or the one that belongs to the loss.
-
-    Raises:
-        TypeError: if the loss is not one of PyTorch's and no way is given.
-    """
+    """The user's way to read predictions, or the one that belongs to the loss."""
     for kind, known in READINGS.items():
         if isinstance(loss, kind):
             return known if predict is None else replace(known, predict=predict)
@@ -131,17 +107,7 @@ def reading_of(loss: Any, predict: Callable[[Tensor], Tensor] | None) -> Reading
 
 
 def flat_sensitive(s: Any, shape: torch.Size, n_columns: int) -> Tensor:
-    """(rows,) integer sensitive values, or (rows, columns) of several attributes.
-
-    Args:
-        s: one value (or `n_columns`) per example or per row.
-        shape: of the losses.
-        n_columns: sensitive columns.
-
-    Raises:
-        ValueError: if they are missing or of another shape.
-        TypeError: if they are not integers of a tensor.
-    """
+    """(rows,) integer sensitive values, or (rows, columns), of one per example or per row."""
     if s is None:
         raise ValueError("s: required in training; call criterion(input, target, s).")
     if not isinstance(s, Tensor) or s.dtype not in INTEGERS:
@@ -153,12 +119,7 @@ def flat_sensitive(s: Any, shape: torch.Size, n_columns: int) -> Tensor:
 
 
 def flat_weights(sample_weight: Any, shape: torch.Size) -> Tensor:
-    """(rows,) sample weights in double precision, from one per example or per row.
-
-    Raises:
-        ValueError: if they are of another shape, negative or not finite.
-        TypeError: if they are not a tensor.
-    """
+    """(rows,) sample weights in double precision, from one per example or per row."""
     if not isinstance(sample_weight, Tensor):
         raise TypeError(f"sample_weight: expected a tensor, got {type(sample_weight).__name__}.")
     is_double = sample_weight.device.type != "mps"  # which has no double precision
@@ -185,11 +146,7 @@ def _flat(name: str, values: Tensor, shape: torch.Size, columns: tuple[int, ...]
 
 
 def flat_losses(losses: Tensor, n_rows: int) -> Tensor:
-    """(rows,) one loss per row.
-
-    Raises:
-        ValueError: if the base loss gave something else.
-    """
+    """(rows,) one loss per row."""
     if losses.numel() != n_rows:
         raise ValueError(
             f"base_loss: expected one value per label ({n_rows}), got shape {tuple(losses.shape)}."
@@ -198,11 +155,7 @@ def flat_losses(losses: Tensor, n_rows: int) -> Tensor:
 
 
 def scores_in(outputs: Any, argument: str, name: str | None = None) -> Tensor:
-    """The scores among what a module gave: a tensor, the first of a tuple, or a named entry.
-
-    Raises:
-        TypeError: if there is no such tensor.
-    """
+    """The scores among what a module gave: a tensor, the first of a tuple, or a named entry."""
     scores = outputs[0] if isinstance(outputs, tuple) and outputs else outputs
     got = type(scores).__name__
     if name is not None and isinstance(outputs, dict):

@@ -35,20 +35,12 @@ if TYPE_CHECKING:
 class StackedFairness:
     """Error estimates, multipliers and cell weights of M members.
 
-    Args:
-        table: the rows.
-        members: M of them.
-        plan: what they have in common.
-        rows: the training rows; None for all.
-
     Attributes:
         constraints: (M,) what is asked of the cells, with each member's slack; None each without a
             measure.
         code: (n,) the cell of each row of the table.
-        n_cells: K.
         n_outcomes: 1 for measures of errors, else the number of labels, whose predictions count.
-        constants: of all problems side by side.
-        state: of all problems side by side, as NumPy arrays; a step changes them in place.
+        constants, state: of all problems side by side, as NumPy arrays.
         weights: (M, O, K) that the last step gave.
         is_active: whether any member is to be made fair; if not, all rows weigh the same.
     """
@@ -107,14 +99,8 @@ class StackedFairness:
     def row_factors(self, rows: Tensor, wrong: Tensor) -> Tensor:
         """What each row's loss is multiplied by: ``w[cell of i] * weight_i / sum of weights``.
 
-        Updates the state first, as the paper's algorithm does.
-
-        Args:
-            rows: (B,) row numbers of the batch.
-            wrong: (M, B) which of them each member predicts wrongly.
-
-        Returns:
-            (M, B), or (1, B) if no member is to be made fair.
+        Updates the state first, as the paper's algorithm does, by which rows (B,) each member
+        predicts wrongly, (M, B). Gives (M, B), or (1, B) if no member is to be made fair.
         """
         share = self._shares(rows)
         if not self.is_active:
@@ -126,11 +112,8 @@ class StackedFairness:
     def row_targets(self, rows: Tensor, predicted: Tensor) -> Tensor:
         """What each label of each row weighs, (M, L, B), for measures of what is predicted.
 
-        ``t[cell of i, l] * weight_i / sum of weights``. Updates the state first.
-
-        Args:
-            rows: (B,) row numbers of the batch.
-            predicted: (M, B) the index of the label that each member predicts.
+        ``t[cell of i, l] * weight_i / sum of weights``. Updates the state first, by the index of
+        the label that each member predicts, (M, B).
         """
         share = self._shares(rows)
         self.step(self.count(rows, predicted + 1, 1 + self.n_outcomes), rows)

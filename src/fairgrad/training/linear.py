@@ -37,17 +37,17 @@ def compiled_epochs(stack: Stack) -> LinearEpochs | None:
         and stack.is_linear
         and not stack.optimizer.state
         and stack.fairness.n_outcomes == 1
-        and isinstance(stack.table.raw, Tensor)
+        and isinstance(stack.table.X, Tensor)
         and stack.table.dtype in VECTOR
     )
     return LinearEpochs(stack) if fits else None
 
 
 class LinearEpochs:
-    """Linear models of a stack, trained epoch by epoch.
+    """Linear models of a stack, trained epoch by epoch; the stack itself stays as it is.
 
     If models are judged by the rows they are trained on, an epoch is judged while the next goes
-    over these rows. The stack itself stays as it is.
+    over these rows.
     """
 
     def __init__(self, stack: Stack) -> None:
@@ -83,7 +83,6 @@ class LinearEpochs:
 
         self.counts, self.loss = empty(1, n_members, 2, n_cells), empty(1, n_members)
         self.slots = empty(n_slots, n_state)
-        X, offset, factor = table.folded
         lanes = VECTOR[table.dtype]
         stride, end_current = (-(-n // lanes) * lanes for n in (2 * n_members, n_members))
         most_rows = max(batches.batch_size, MOST_JUDGED)
@@ -103,7 +102,7 @@ class LinearEpochs:
             table.dtype == torch.float32,
             fairness.is_active,
             n_state,
-            X.shape[1] * X.element_size(),
+            n_features * table.X.element_size(),
             most_rows,
             end_current,
             n_members // lanes * lanes,
@@ -112,12 +111,10 @@ class LinearEpochs:
         n_numbers = max(2 * n_members * n_cells, n_outputs * (n_features + 1))
         descent = stack.optimizer
         arrays = (
-            X,
+            table.X,
             (table.label * fairness.n_groups + table.group).int(),
             stack.judged,
             None if table.weight is None else table.weight.double(),
-            offset,
-            factor,
             *(tensor.double().view(-1) for tensor in (descent.rate, descent.decay, descent.clip)),
             stack.network.gain[-1:].double(),
             torch.stack([start["parameters"]] * 2),

@@ -1,4 +1,4 @@
-"""Stacks of networks: linear models, multilayer perceptrons, and copies of any PyTorch module.
+"""Stacks of networks: linear models and multilayer perceptrons.
 
 All parameters of a member are one row of a matrix (M, P), so that an optimiser is a few operations
 on it. Activations are (M, units, B).
@@ -11,15 +11,13 @@ they mean for PyTorch's cross-entropy.
 
 from __future__ import annotations
 
-import copy
 from contextlib import contextmanager
 from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
-from torch import Tensor, nn
-from torch.func import functional_call
+from torch import Tensor
 
 from fairgrad.torch.compiled import on_cpu
 from fairgrad.training.table import DROPOUT, INITIAL_WEIGHTS, generator
@@ -142,117 +140,16 @@ class Perceptrons:
 
 
 def drop(a: Tensor, share: float, source: torch.Generator) -> Tensor:
-    """Sets a share of the activations (M, units, B) to 0 and scales the others.
-
-    All members drop the same ones.
-    """
+    """Sets a share of the activations (M, units, B) to 0, the same of all members."""
     kept = torch.empty(a.shape[1:], dtype=a.dtype).bernoulli_(1 - share, generator=source)
     return a * (kept / (1 - share))
-
-
-class ModuleStack:
-    """M copies of a module.
-
-    Parameters that do not require a gradient stay as they are, so layers can be frozen. The module
-    itself is never changed; `trained` gives a copy with a member's parameters.
-
-    Args:
-        module: gives (B, labels) logits, or (B,) or (B, 1) margins for two labels.
-        n_members: M.
-        n_labels: L.
-    """
-
-    def __init__(self, module: nn.Module, n_members: int, n_labels: int) -> None:
-        self.module, self.n_labels = module, n_labels
-        trainable = {name: p for name, p in module.named_parameters() if p.requires_grad}
-        if not trainable:
-            raise ValueError("module: expected parameters that require a gradient, got none.")
-        self.shapes = {name: p.shape for name, p in trainable.items()}
-        flat = torch.cat([p.detach().reshape(-1) for p in trainable.values()])
-        self.parameters = flat.repeat(n_members, 1)
-        self.gain = torch.ones_like(flat)
-        self.buffers = {
-            name: torch.stack([buffer.detach()] * n_members)
-            for name, buffer in module.named_buffers()
-        }
-
-    def scores(self, x: Tensor) -> Tensor:
-        """Scores (M, outputs, B) of features (B, ...), as in evaluation."""
-        with torch.no_grad():
-            return self._run(self.parameters, x, training=False)
-
-    def scores_with(self, parameters: Tensor, x: Tensor) -> Tensor:
-        """Scores in training with other parameters, to be differentiated by them."""
-        return self._run(parameters, x, training=True)
-
-    def trained(self, member: int) -> nn.Module:
-        """A copy of the module with a member's parameters and buffers."""
-        module = copy.deepcopy(self.module)
-        state = {name: tensor.detach() for name, tensor in self._tensors(self.parameters, member)}
-        module.load_state_dict(state, strict=False)
-        return module
-
-    def _run(self, flat: Tensor, x: Tensor, *, training: bool) -> Tensor:
-        with _in_mode(self.module, training):
-            outputs = [
-                functional_call(self.module, dict(self._tensors(flat, member)), (x,))
-                for member in range(len(flat))
-            ]
-        return torch.stack([self._oriented(output) for output in outputs])
-
-    def _tensors(self, flat: Tensor, member: int) -> list[tuple[str, Tensor]]:
-        pieces = torch.split(flat[member], [shape.numel() for shape in self.shapes.values()])
-        parameters = [
-            (name, piece.view(shape))
-            for (name, shape), piece in zip(self.shapes.items(), pieces, strict=True)
-        ]
-        return [*parameters, *((name, buffer[member]) for name, buffer in self.buffers.items())]
-
-    def _oriented(self, output: Tensor) -> Tensor:
-        """(outputs, B) whatever the module gives."""
-        scores = output[:, None] if output.ndim == 1 else output
-        allowed = {1, 2} if self.n_labels == 2 else {self.n_labels}
-        if scores.ndim != 2 or scores.shape[1] not in allowed:
-            raise ValueError(
-                f"module: expected scores of shape (rows, outputs) with {sorted(allowed)} outputs "
-                f"for {self.n_labels} labels, got shape {tuple(output.shape)}."
-            )
-        return scores.T
-
-
-@on_cpu
-def module_scores(module: nn.Module, X: Any) -> Floats:
-    """(n, outputs) what a module gives for rows in evaluation; a single output is a column."""
-    x = torch.tensor(X, dtype=next(module.parameters()).dtype)
-    with _in_mode(module, training=False), torch.no_grad():
-        scores: Floats = module(x).numpy()
-    return scores[:, None] if scores.ndim == 1 else scores
-
-
-@contextmanager
-def _in_mode(module: nn.Module, training: bool) -> Iterator[None]:
-    """Inside, a module is in training or in evaluation; afterwards it is as it was."""
-    before = module.training
-    module.train(training)
-    try:
-        yield
-    finally:
-        module.train(before)
 
 
 class Descent:
     """Gradient descent on a matrix of parameters, each member with its own rate, decay and clip.
 
     ``theta -= rate * (gradient + decay * theta)``, or Adam (Kingma and Ba, 2015) with PyTorch's
-    defaults and its weight decay.
-
-    Args:
-        solver: "sgd" or "adam".
-        members: M of them.
-        network: whose parameters (M, P) it changes.
-
-    Attributes:
-        state: what it remembers from step to step, each (M, ...).
+    defaults and its weight decay. What it remembers, `state`, is (M, ...) each.
     """
 
     BETAS, EPS = (0.9, 0.999), 1e-8
@@ -351,13 +248,3 @@ def last_inputs(sizes: Sequence[int], state: Mapping[str, Any], X: Any) -> Float
     x = torch.as_tensor(X, dtype=network.parameters.dtype)
     pieces = network.views(network.parameters)
     return network.activations(pieces, x, training=False)[0].T.double().numpy()
-
-
-@on_cpu
-def trained_module(module: nn.Module, state: Mapping[str, Any]) -> nn.Module:
-    """A copy of a module with the parameters and buffers of a trained stack of one."""
-    stack = ModuleStack(module, n_members=1, n_labels=2)
-    stack.parameters.copy_(torch.as_tensor(state["network.parameters"]))
-    for name, buffer in stack.buffers.items():
-        buffer.copy_(torch.as_tensor(state[f"buffers.{name}"]))
-    return stack.trained(0)

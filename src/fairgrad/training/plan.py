@@ -79,10 +79,7 @@ class TrainingPlan:
                 raise ValueError(f"{name}: expected one of {list(allowed)}, got {got!r}.")
 
     def rate_factor(self, progress: Any) -> Any:
-        """What learning rates are multiplied by after this share of all steps, or each of many.
-
-        ``(1 + cos(pi progress)) / 2`` for the cosine schedule.
-        """
+        """What learning rates are multiplied by after this share of all steps, or each of many."""
         if self.schedule != "cosine":
             return 1.0 + 0.0 * progress
         return 0.5 * (1 + np.cos(np.pi * progress))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,16 +17,10 @@ from fairgrad.torch.compiled import on_cpu
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fairgrad.groups import Floats, Groups, Ints
+    from fairgrad.groups import Groups, Ints
 
 INITIAL_WEIGHTS, SHUFFLING, DROPOUT = range(3)
 """The independent uses of a seed."""
-
-LARGEST_OFFSET = {torch.float32: 10.0, torch.float64: 1e4}
-"""Of features in units of their scale; beyond, scaling them by way of the weights is not exact."""
-
-LARGEST_SCALE = 1e30
-"""Scales of features beyond it, or below its inverse, are not multiplied into weights either."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,13 +28,12 @@ class TrainingTable:
     """A training table as tensors, with its labels and groups numbered.
 
     Attributes:
-        raw: (n, ...) features: a tensor, or a SciPy CSR matrix that is made dense batch by batch.
+        X: (n, ...) features: a tensor, or a SciPy CSR matrix that is made dense batch by batch.
         label: (n,) label indices.
         group: (n,) group indices.
         groups: labels, attributes and groups of the whole table.
         weight: (n,) sample weights, or None for ones.
         dtype: precision of the features as networks see them.
-        scaling: offset and scale of each feature: networks see ``(raw - offset) / scale``.
 
     Example:
         >>> table = TrainingTable.from_data([[0.5], [1.0]], ["no", "yes"], s=["F", "M"])
@@ -49,13 +41,12 @@ class TrainingTable:
         (tensor([0, 1]), 2, ('s=F', 's=M'))
     """
 
-    raw: Any
+    X: Any
     label: Tensor
     group: Tensor
     groups: Groups
     weight: Tensor | None
     dtype: torch.dtype
-    scaling: tuple[Tensor, Tensor]
 
     @classmethod
     def from_data(
@@ -88,7 +79,6 @@ class TrainingTable:
         rows: GroupedRows,
         *,
         dtype: torch.dtype = torch.float32,
-        scaling: tuple[Floats, Floats] | None = None,
     ) -> TrainingTable:
         """A table of features and of rows whose labels and groups were read before.
 
@@ -96,7 +86,6 @@ class TrainingTable:
             X: (n, ...) features.
             rows: labels, groups and weights.
             dtype: precision of the features.
-            scaling: offset and scale of each feature, if X is a matrix that is not sparse.
 
         Raises:
             ValueError: if the numbers of rows differ.
@@ -108,38 +97,14 @@ class TrainingTable:
             X = tensor.to(dtype).contiguous()
         if X.shape[0] != len(rows):
             raise ValueError(f"X: expected one row per label ({len(rows)}), got {X.shape[0]}.")
-        if scaling is None:
-            scaling = np.zeros(X.shape[1:]), np.ones(X.shape[1:])
         return cls(
-            raw=X,
+            X=X,
             label=torch.from_numpy(rows.label),
             group=torch.from_numpy(rows.group),
             groups=rows.groups,
             weight=None if rows.weight is None else torch.from_numpy(rows.weight).to(dtype),
             dtype=dtype,
-            scaling=(torch.from_numpy(scaling[0]), torch.from_numpy(scaling[1])),
         )
-
-    @cached_property
-    def X(self) -> Any:  # noqa: N802 - as scikit-learn names features
-        """(n, ...) the features as networks see them; made when first needed."""
-        offset, scale = (tensor.to(self.dtype) for tensor in self.scaling)
-        if not isinstance(self.raw, Tensor) or not (offset.any() or (scale != 1).any()):
-            return self.raw
-        return ((self.raw - offset).div_(scale)).to(self.dtype)
-
-    @property
-    def folded(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Rows, and the offset and factor of their scaling that weights can take over.
-
-        Then no scaled copy of the features is needed. If that would lose precision, it is one.
-        """
-        offset, scale = self.scaling
-        is_usual = (scale <= LARGEST_SCALE) & (scale >= 1 / LARGEST_SCALE)
-        is_near = offset.abs() <= LARGEST_OFFSET.get(self.dtype, 0.0) * scale
-        if bool((is_usual & is_near).all()):
-            return self.raw, offset, 1 / scale
-        return self.X, torch.zeros_like(offset), torch.ones_like(scale)
 
     @property
     def n_labels(self) -> int:
@@ -159,7 +124,7 @@ class TrainingTable:
         """Row numbers, or None for all rows.
 
         Raises:
-            ValueError: if they are not numbers of rows of the table.
+            ValueError: if the table has no such rows.
         """
         if rows is None:
             return None
@@ -182,13 +147,7 @@ class TrainingTable:
 
 
 class Batches:
-    """Rows in batches, shuffled anew every epoch.
-
-    Args:
-        rows: (n,) row numbers.
-        seed: of the shuffling.
-        batch_size: rows per batch; all rows if there are fewer.
-    """
+    """Rows in batches of at most `batch_size`, shuffled anew every epoch."""
 
     def __init__(self, rows: Tensor, seed: int, batch_size: int) -> None:
         self.rows, self.seed = rows, seed

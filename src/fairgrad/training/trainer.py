@@ -22,14 +22,12 @@ from fairgrad.progress import ProgressBar
 from fairgrad.torch.compiled import on_cpu
 from fairgrad.training.fairness import StackedFairness
 from fairgrad.training.linear import compiled_epochs
-from fairgrad.training.networks import Descent, ModuleStack, Network, Perceptrons, WeightAverage
+from fairgrad.training.networks import Descent, Network, Perceptrons, WeightAverage
 from fairgrad.training.plan import TrainingPlan
 from fairgrad.training.table import Batches
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from torch import nn
 
     from fairgrad.constraints import Constraints
     from fairgrad.groups import Floats
@@ -138,10 +136,7 @@ def predictions(scores: Tensor) -> Tensor:
 
 
 def residual(scores: Tensor, label: Tensor) -> Tensor:
-    """(M, outputs, B) the gradient of each row's cross-entropy by its scores.
-
-    Predicted probability less 1 for the true label, less 0 for the others.
-    """
+    """(M, outputs, B) the gradient of each row's cross-entropy: probability less label."""
     if scores.shape[1] == 1:
         return scores.sigmoid() - label
     return scores.softmax(1) - functional.one_hot(label, scores.shape[1]).T
@@ -164,17 +159,7 @@ def losses(scores: Tensor, label: Tensor) -> Tensor:
 
 
 class Stack:
-    """M models with all they need to take a step and to be judged.
-
-    Args:
-        table: the rows.
-        members: the settings of each model.
-        plan: what they have in common.
-        rows: numbers of the training rows; None for all.
-        validation: numbers of the rows that epochs are judged on; None for the training rows.
-        module: trains copies of this module instead of networks of its own.
-        parts: what to have instead of its own parts.
-    """
+    """M models with all they need to take a step and to be judged; arguments as of `train`."""
 
     def __init__(
         self,
@@ -184,7 +169,6 @@ class Stack:
         *,
         rows: Any = None,
         validation: Any = None,
-        module: nn.Module | None = None,
         parts: StackParts | None = None,
     ) -> None:
         parts = parts or StackParts()
@@ -194,12 +178,10 @@ class Stack:
         self.judged = self.rows if judged is None else torch.from_numpy(judged)
         self.fairness = StackedFairness(table, members, plan, trained)
         n_labels = table.n_labels
-        self.sizes = (table.raw.shape[1], *plan.hidden, 1 if n_labels == 2 else n_labels)
+        self.sizes = (table.X.shape[1], *plan.hidden, 1 if n_labels == 2 else n_labels)
         self.network: Network
         if parts.network is not None:
             self.network = parts.network(self)
-        elif module is not None:
-            self.network = ModuleStack(module, len(members), n_labels)
         else:
             self.network = Perceptrons(
                 self.sizes, len(members), plan.seed, plan.dropout, table.dtype
@@ -211,7 +193,7 @@ class Stack:
         self.objective: Objective = self.fair_objective
         if parts.objective is not None:
             self.objective = parts.objective(self)
-        self.is_linear = parts == StackParts() and module is None and not plan.hidden
+        self.is_linear = parts == StackParts() and not plan.hidden
         self._judged_groups = table.frequencies(trained if judged is None else judged)
         self._judged_by = self.fairness.constraints_on(self._judged_groups)
         self._cost_shares = dual.cost_shares(plan.cost_matrix, n_labels)
@@ -252,11 +234,7 @@ class Stack:
         return copied
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Takes over the tensors or arrays that `state` has; the others stay as they are.
-
-        Raises:
-            ValueError: if a tensor has another shape; then nothing has changed.
-        """
+        """Takes over the tensors or arrays that `state` has; the others stay as they are."""
         present = self.state()
         known = {"network.parameters": self.network.parameters}
         for kind, tensors in self._dictionaries().items():
@@ -332,7 +310,6 @@ def train(
     *,
     rows: Any = None,
     validation: Any = None,
-    module: nn.Module | None = None,
     parts: StackParts | None = None,
     start: Mapping[str, Any] | None = None,
     progress: bool | None = False,
@@ -347,7 +324,6 @@ def train(
         plan: what they have in common.
         rows: numbers of the training rows; None for all.
         validation: numbers of the rows that epochs are judged on; None for the training rows.
-        module: trains copies of this module, which is left as it is, instead of own networks.
         parts: puts other parts into the stack.
         start: continues from this state (`Training.state`), each entry (M, ...).
         progress: True shows a bar, None only when it takes long and on a terminal.
@@ -372,15 +348,13 @@ def train(
     if not members:
         raise ValueError("members: expected at least one, got none.")
     plan = plan or TrainingPlan()
-    stack = Stack(
-        table, members, plan, rows=rows, validation=validation, module=module, parts=parts
-    )
+    stack = Stack(table, members, plan, rows=rows, validation=validation, parts=parts)
     if start is not None:
         stack.load(start)
     run = TrainingRun(stack)
     if not run.go_compiled(progress):
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
-            torch.manual_seed(plan.seed)  # for the dropout of modules; own networks have theirs
+            torch.manual_seed(plan.seed)  # for parts that draw from PyTorch's own generator
             run.go(progress)
     return run.outcome()
 

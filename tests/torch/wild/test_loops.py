@@ -1,7 +1,5 @@
 """Loops as tutorials and reference scripts write them."""
 
-import threading
-
 import pytest
 import torch
 from scene import N, S, X, Y, is_same, linear, make, state_of, train
@@ -72,25 +70,6 @@ def test_the_measure_as_in_0_2_0_of_groups_that_0_2_0_did_not_know(measure):
         assert row.tolist() == part.tolist()
     found, expected = levels(["four_fifths_rule", "accuracy_parity"], s)
     assert found.tolist() == expected.tolist()
-
-
-@pytest.mark.parametrize("path", ["compiled", "numpy"])
-def test_threads_that_share_a_loss_lose_no_update(path):
-    criterion, n_threads, n_steps = make(fairness_rate=1e-3), 4, 150
-    criterion.state.is_compiled &= path == "compiled"
-    logits = X[:, :2].clone().requires_grad_()
-
-    def work():
-        for _ in range(n_steps):
-            criterion(logits, Y, S)
-
-    threads = [threading.Thread(target=work) for _ in range(n_threads)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    expected = 1e-3 * n_threads * n_steps * criterion.levels
-    torch.testing.assert_close(criterion.multipliers, expected)
 
 
 def test_bad_sample_weights_never_stay_in_the_state():

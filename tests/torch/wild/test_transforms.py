@@ -27,31 +27,7 @@ def refuses(criterion, call, error, match):
 
 
 @pytest.mark.parametrize("compiled", [True, False])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_torch_func_grad_trains(compiled, dtype):
-    model, functional, usual = linear(dtype=dtype), make(), make()
-    functional.state.is_compiled &= compiled
-    parameters = dict(model.named_parameters())
-    x = X.to(dtype)
-
-    def loss(parameters):
-        return functional(torch.func.functional_call(model, parameters, (x,)), Y, S)
-
-    for _ in range(3):
-        gradients, value = torch.func.grad_and_value(loss)(parameters)
-        model.zero_grad()
-        expected = usual(model(x), Y, S)
-        expected.backward()
-        torch.testing.assert_close(value, expected.detach())
-        for name, parameter in model.named_parameters():
-            torch.testing.assert_close(gradients[name], parameter.grad)
-        torch.testing.assert_close(functional.multipliers, usual.multipliers)
-        torch.testing.assert_close(functional.plain_loss, usual.plain_loss)
-    functional(logits_of(), Y, S).backward()
-
-
-@pytest.mark.parametrize("compiled", [True, False])
-def test_vmap_is_refused(compiled):
+def test_torch_func_is_refused(compiled):
     criterion, model = make(), linear()
     criterion.state.is_compiled &= compiled
     parameters = dict(model.named_parameters())
@@ -63,10 +39,12 @@ def test_vmap_is_refused(compiled):
     def per_example():
         return torch.func.vmap(torch.func.grad(one), (None, 0, 0, 0))(parameters, X, Y, S)
 
-    refuses(criterion, per_example, RuntimeError, "torch.func.vmap: the multipliers cannot be")
+    refuses(criterion, per_example, RuntimeError, "torch.func: the multipliers cannot be")
     stack = torch.randn(3, N, 2)
     members = lambda: torch.func.vmap(lambda z: criterion(z, Y, S))(stack)  # noqa: E731
-    refuses(criterion, members, RuntimeError, "torch.func.vmap: the multipliers cannot be")
+    refuses(criterion, members, RuntimeError, "torch.func: the multipliers cannot be")
+    gradient = lambda: torch.func.grad(lambda z: criterion(z, Y, S))(stack[0])  # noqa: E731
+    refuses(criterion, gradient, RuntimeError, "torch.func: the multipliers cannot be")
     plain = torch.func.vmap(lambda z: criterion.eval()(z, Y))(stack)
     expected = [torch.nn.functional.cross_entropy(z, Y) for z in stack]
     torch.testing.assert_close(plain, torch.stack(expected))

@@ -11,6 +11,8 @@
 
   const draw = async (id) => {
     const place = document.getElementById(id);
+    // The first chart has more room on a desktop than on a phone.
+    if (id === "compared" && window.innerWidth >= 900) specs[id].height *= 1.5;
     const result = await window.vegaEmbed(place, specs[id], options);
     views[id] = result.view;
   };
