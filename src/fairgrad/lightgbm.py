@@ -75,12 +75,12 @@ class FairGradLGBMClassifier(FairBoostingMixin, LGBMClassifier):
     ``|F|`` of .0389. On tables of a few thousand rows less carries over.
 
     Args:
-        {fairness arguments}
+        {Args}
         **kwargs: LGBMClassifier's parameters. Its objective is the log loss; `class_weight`
             weighs the classes (`scale_pos_weight` and `is_unbalance` are refused).
 
     Attributes:
-        {fairness attributes}
+        {Attributes}
 
     All of them are None for a plain model. `booster_` and the rest are LightGBM's.
 

@@ -93,12 +93,12 @@ class FairGradXGBClassifier(FairBoostingMixin, XGBClassifier):
     XGBoost's; as there, labels are 0, 1, ....
 
     Args:
-        {fairness arguments}
+        {Args}
         **kwargs: XGBClassifier's parameters. Its objective is the log loss; weigh the classes by
             `sample_weight` (`scale_pos_weight` is refused).
 
     Attributes:
-        {fairness attributes}
+        {Attributes}
 
     All of them are None for a plain model. The rest is XGBoost's.
 

@@ -123,26 +123,6 @@ def test_learning_rate_falls_to_zero_along_a_cosine():
     assert TrainingPlan().rate_factor(0.9) == 1.0
 
 
-@pytest.mark.parametrize("solver", ["sgd", "adam"])
-def test_training_goes_on_from_a_state(data, solver):
-    """In one batch, so that the order of the rows does not matter."""
-    table = TrainingTable.from_data(*data, dtype=torch.float64)
-    member = Member(**{**FAIR, "learning_rate": 0.1})
-    whole = train(table, [member], asked(epochs=6, batch_size=300, solver=solver))
-    first = train(table, [member], asked(epochs=2, batch_size=300, solver=solver))
-    state = first.state(0)
-    rest = train(table, [member], asked(epochs=4, batch_size=300, solver=solver), start=state)
-    torch.testing.assert_close(last_parameters(rest), last_parameters(whole))
-    np.testing.assert_allclose(
-        rest.history.multipliers[-1], whole.history.multipliers[-1], atol=1e-9
-    )
-
-
-def test_start_of_another_shape_is_refused(table):
-    with pytest.raises(ValueError, match=r"start: expected network.parameters of shape \(1, 5\)"):
-        train(table, [Member()], start={"network.parameters": np.zeros((1, 3))})
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import re
-import textwrap
 import warnings
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -39,54 +38,45 @@ if TYPE_CHECKING:
 
     from fairgrad.boosting.objective import BoostingObjective
 
-ARGUMENTS = """\
-fairness_measure: "equalized_odds", "equality_of_opportunity", "demographic_parity",
-    "accuracy_parity", "four_fifths_rule", one of your own (see `fairgrad.torch.FairLoss`),
-    or None for a plain model.
-epsilon: slack of the constraints; 0 asks for exact fairness.
-fairness_rate: step size of the multipliers in a round. "auto" suits 50 rounds and more; a number is
-    a constant rate, of which the rounds times the rate should come to 15 or more.
-use_sensitive: whether the trees may look at the sensitive values, in fit and to predict: they
-    become features (see `fairgrad.aware.SensitiveEncoder`). The law may forbid it. One value in
-    twenty is hidden from the trees, so that "unknown" is learnt, too, and never fails.
-y_desirable: the desirable labels, for measures that look at them; by default the second of
-    two labels in sorted order.
-min_group: groups with fewer rows are in no constraint, and are not judged; below 1 a share of all
-    rows. A warning says how many people are in them. 0 is for all groups.
-cost_matrix: what it costs to predict each class (columns) where each is true (rows), in sorted
-    order; None for 1 for every mistake.
-"""
-
-ATTRIBUTES = """\
-levels_: (J,) levels of fairness on the training rows, before the last round. New rows may have
-    larger ones; where the bounds must hold on new rows, use
-    `fairgrad.sklearn.FairDecisionClassifier`.
-sensitive_encoder_: of an aware model, how it reads sensitive values; None for others.
-multipliers_: (J,) their multipliers.
-cell_weights_: (K,) weights of the cells in the last round.
-constraint_names_: (J,) names of the levels and multipliers.
-desirable_: the labels taken as desirable, for measures that look at them.
-cell_names_: (K,) names of the cells.
-groups_: groups and frequencies of the training rows.
-set_aside_: the groups that are in no constraint because of `min_group`, and their rows.
-fairness_state_: what training continues from, as plain lists and numbers.
-"""
-
-
-def _with_shared_parts(doc: str) -> str:
-    """A docstring in which ``{fairness arguments}`` and ``{fairness attributes}`` are filled in."""
-    words = inspect.cleandoc(doc)
-    for section, text in (("arguments", ARGUMENTS), ("attributes", ATTRIBUTES)):
-        words = words.replace(f"    {{fairness {section}}}\n", textwrap.indent(text, "    "))
-    return words
-
 
 class FairBoostingMixin(ShownInNotebooks, AwareRouting):
     """The fair part of a boosted classifier; the first base, before the library's classifier.
 
-    A subclass writes ``{fairness arguments}`` and ``{fairness attributes}`` in its docstring where
-    those of all fair boosted classifiers belong. There is no `get_params` here: the libraries' own
+    A subclass writes ``{Args}`` and ``{Attributes}`` in its docstring where those of all fair
+    boosted classifiers belong, which are these. There is no `get_params` here: the libraries' own
     skip a first base without one and collect the parameters of both bases.
+
+    Args:
+        fairness_measure: "equalized_odds", "equality_of_opportunity", "demographic_parity",
+            "accuracy_parity", "four_fifths_rule", one of your own (see `fairgrad.torch.FairLoss`),
+            or None for a plain model.
+        epsilon: slack of the constraints; 0 asks for exact fairness.
+        fairness_rate: step size of the multipliers in a round. "auto" suits 50 rounds and more; a
+            number is a constant rate, of which the rounds times the rate should come to 15 or more.
+        use_sensitive: whether the trees may look at the sensitive values, in fit and to predict:
+            they become features (see `fairgrad.aware.SensitiveEncoder`). The law may forbid it. One
+            value in twenty is hidden from the trees, so that "unknown" is learnt, too, and never
+            fails.
+        y_desirable: the desirable labels, for measures that look at them; by default the second of
+            two labels in sorted order.
+        min_group: groups with fewer rows are in no constraint, and are not judged; below 1 a share
+            of all rows. A warning says how many people are in them. 0 is for all groups.
+        cost_matrix: what it costs to predict each class (columns) where each is true (rows), in
+            sorted order; None for 1 for every mistake.
+
+    Attributes:
+        levels_: (J,) levels of fairness on the training rows, before the last round. New rows may
+            have larger ones; where the bounds must hold on new rows, use
+            `fairgrad.sklearn.FairDecisionClassifier`.
+        sensitive_encoder_: of an aware model, how it reads sensitive values; None for others.
+        multipliers_: (J,) their multipliers.
+        cell_weights_: (K,) weights of the cells in the last round.
+        constraint_names_: (J,) names of the levels and multipliers.
+        desirable_: the labels taken as desirable, for measures that look at them.
+        cell_names_: (K,) names of the cells.
+        groups_: groups and frequencies of the training rows.
+        set_aside_: the groups that are in no constraint because of `min_group`, and their rows.
+        fairness_state_: what training continues from, as plain lists and numbers.
     """
 
     objective_class: ClassVar[type[BoostingObjective]]
@@ -98,7 +88,10 @@ class FairBoostingMixin(ShownInNotebooks, AwareRouting):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if cls.__doc__:  # None without docstrings (python -OO), or if it is inherited
-            cls.__doc__ = _with_shared_parts(cls.__doc__)
+            shared = inspect.cleandoc(FairBoostingMixin.__doc__ or "").partition("Args:\n")[2]
+            arguments, _, attributes = shared.partition("\n\nAttributes:\n")
+            words = inspect.cleandoc(cls.__doc__).replace("    {Args}", arguments)
+            cls.__doc__ = words.replace("    {Attributes}", attributes)
 
     def __init__(
         self,

@@ -54,7 +54,7 @@ class StackedFairness:
     ) -> None:
         self.table, self.plan, self.n_members = table, plan, len(members)
         self._is_auto = any(member.fairness_rate == "auto" for member in members)
-        groups = plan.frequencies or table.frequencies(rows)
+        groups = table.frequencies(rows)
         exact = self.constraints_on(groups)
         self.constraints: list[Constraints | None] = [None] * len(members)
         by_label, self.n_outcomes, self.n_levels = False, 1, 1
@@ -163,13 +163,10 @@ class StackedFairness:
         """Takes over what `copy` gave."""
         m, n_sides = self.n_members, len(self.constants.sign)
         arrays = {name: np.asarray(value, dtype=np.float64) for name, value in parts.items()}
-        multipliers = arrays["multipliers"]
-        if multipliers.shape[1] == 2 * n_sides * self.n_levels:  # of a stack with slack
-            multipliers = multipliers[:, : self.n_levels] - multipliers[:, self.n_levels :]
         self.state = dual.State(
             arrays["rows"].ravel(),
             arrays["errors"].reshape(m, self.n_outcomes, -1).swapaxes(0, 1).ravel(),
-            multipliers.reshape(m, n_sides, -1).swapaxes(0, 1).reshape(n_sides, -1),
+            arrays["multipliers"].reshape(m, n_sides, -1).swapaxes(0, 1).reshape(n_sides, -1),
             np.asarray(arrays["seen"].max()),
         )
         self.weights = arrays["weights"].reshape(m, self.n_outcomes, -1)

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from fairgrad.checks import check_count, check_number, is_number
-
-if TYPE_CHECKING:
-    from fairgrad.groups import Groups
 
 SOLVERS = ("sgd", "adam")
 SCHEDULES = ("constant", "cosine")
@@ -38,8 +35,6 @@ class TrainingPlan:
         cost_matrix: the cost of predicting each label (columns) where each is true (rows); None
             if every mistake costs 1.
         negative_weights: False clips the cells' weights at 0, for ablation only.
-        frequencies: groups with the frequencies to use instead of those of the training rows, as
-            when rows come bit by bit.
 
     Raises:
         ValueError: if a setting is out of its range or not known.
@@ -62,7 +57,6 @@ class TrainingPlan:
     y_desirable: Any = None
     cost_matrix: Any = None
     negative_weights: bool = True
-    frequencies: Groups | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "hidden", tuple(self.hidden))

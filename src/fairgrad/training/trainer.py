@@ -27,7 +27,7 @@ from fairgrad.training.plan import TrainingPlan
 from fairgrad.training.table import Batches
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from fairgrad.constraints import Constraints
     from fairgrad.groups import Floats
@@ -218,41 +218,30 @@ class Stack:
             factors, _ = dual.opposed(factors, losses(scores, label))
         return residual(scores, label) * factors[:, None]
 
-    def _dictionaries(self) -> dict[str, dict[str, Tensor]]:
-        return {
+    def _tensors(self) -> State:
+        """What training changes in place."""
+        parts = {
             "buffers": self.network.buffers,
             "optimizer": self.optimizer.state,
             "objective": getattr(self.objective, "state", {}),
         }
+        tensors = {"network.parameters": self.network.parameters}
+        for kind, named in parts.items():
+            tensors |= {f"{kind}.{name}": tensor for name, tensor in named.items()}
+        return tensors
 
     def state(self) -> State:
         """A copy of everything that training changes."""
-        copied = {"network.parameters": self.network.parameters.clone()}
-        copied |= {f"fairness.{name}": one for name, one in self.fairness.copy().items()}
-        for kind, tensors in self._dictionaries().items():
-            copied |= {f"{kind}.{name}": tensor.clone() for name, tensor in tensors.items()}
-        return copied
+        copied = {name: tensor.clone() for name, tensor in self._tensors().items()}
+        return copied | {f"fairness.{name}": one for name, one in self.fairness.copy().items()}
 
-    def load(self, state: Mapping[str, Any]) -> None:
-        """Takes over the tensors or arrays that `state` has; the others stay as they are."""
-        present = self.state()
-        known = {"network.parameters": self.network.parameters}
-        for kind, tensors in self._dictionaries().items():
-            known |= {f"{kind}.{name}": tensor for name, tensor in tensors.items()}
-        loaded = {name: torch.as_tensor(value) for name, value in state.items() if name in present}
-        for name, new in loaded.items():
-            if name != "fairness.multipliers" and new.shape != present[name].shape:
-                expected, got = tuple(present[name].shape), tuple(new.shape)
-                raise ValueError(f"start: expected {name} of shape {expected}, got {got}.")
-        for name, new in loaded.items():
-            if name in known:
-                known[name].copy_(new)
-        fairness = {
-            name.removeprefix("fairness."): loaded.get(name, present[name])
-            for name in present
-            if name.startswith("fairness.")
-        }
-        self.fairness.load(fairness)
+    def load(self, state: State) -> None:
+        """Takes over what `state` gave."""
+        tensors = self._tensors()
+        for name, tensor in tensors.items():
+            tensor.copy_(state[name])
+        of_method = {name: state[name] for name in state if name not in tensors}
+        self.fairness.load({name.removeprefix("fairness."): t for name, t in of_method.items()})
 
     def judge(self) -> History:
         """Judges the models as they are: a history of one epoch."""
@@ -311,7 +300,6 @@ def train(
     rows: Any = None,
     validation: Any = None,
     parts: StackParts | None = None,
-    start: Mapping[str, Any] | None = None,
     progress: bool | None = False,
 ) -> Training:
     """Trains many models as one.
@@ -325,7 +313,6 @@ def train(
         rows: numbers of the training rows; None for all.
         validation: numbers of the rows that epochs are judged on; None for the training rows.
         parts: puts other parts into the stack.
-        start: continues from this state (`Training.state`), each entry (M, ...).
         progress: True shows a bar, None only when it takes long and on a terminal.
 
     Raises:
@@ -349,8 +336,6 @@ def train(
         raise ValueError("members: expected at least one, got none.")
     plan = plan or TrainingPlan()
     stack = Stack(table, members, plan, rows=rows, validation=validation, parts=parts)
-    if start is not None:
-        stack.load(start)
     run = TrainingRun(stack)
     if not run.go_compiled(progress):
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
