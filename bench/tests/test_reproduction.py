@@ -39,14 +39,14 @@ def test_all_results_are_written(done):
 
 def test_the_page_says_who_made_a_table(done):
     place, _ = done
-    page = (place / "page.md").read_text(encoding="utf-8")
+    page = (place / "page_figures.md").read_text(encoding="utf-8")
     units = pd.read_csv(place / "results" / "units.csv")
     assert made_by_runs(units, "german", "linear") in page
     assert "`fairgrad-bench run --datasets german --models linear`" in page
     assert "with `--grid quick` for some rows" in page
     assert "methods of version 1, reduction version 2; " in page
     assert "fairgrad 1." in page
-    assert page == BenchResults.from_folder(place / "results").page()
+    assert page == BenchResults.from_folder(place / "results").figures_page()
 
 
 def test_the_stages_cover_every_method_on_linear_models():

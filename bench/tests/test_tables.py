@@ -131,22 +131,22 @@ def test_experiments_stand_beside_the_papers_figures(records):
 
 
 def test_tables_of_experiments_show_the_papers_figures_beside_ours(records):
-    text = BenchResults.from_records(records).page().replace("\u00a0", " ")
+    text = BenchResults.from_records(records).figures_page().replace("\u00a0", " ")
     assert "| CelebA | linear | EOdds | 8 | 0.9800 ± 0.0000 | 0.8186 ± 0.0013 | 0." in text
     assert "| CelebA | linear | AP | 0.05 | 0.9000 ± 0.0000 | 0.1000 ± 0.0000 | no |" in text
     assert "| CelebA | linear | AP | 0.1 | 0.9000 ± 0.0000 | 0.1000 ± 0.0000 | yes |" in text
 
 
 def test_the_page_names_what_is_missing_of_the_paper(records):
-    text = BenchResults.from_records(records).page()
-    missing = text[text.index("## Never run") : text.index("## All figures")]
+    text = BenchResults.from_records(records).page("figures.md")
+    missing = text[text.index("### Never run") :]
     assert re.search(r"\| linear \| FairGrad \| .*German.*", missing)
     # Skipped with a reason is not missing.
     assert not re.search(r"\| linear \| BiFair \| .*German", missing)
 
 
 def test_a_measure_that_was_not_run_is_missing_although_another_was(records):
-    text = BenchResults.from_records(records).page()
+    text = BenchResults.from_records(records).page("figures.md")
     ((measures, datasets),) = re.findall(r"\n\| linear \| FairGrad \| (.*) \| (.*) \|", text)
     assert sorted(measures.split(", ")) == ["AP", "EOdds", "EOpp"]
     assert "Adult" in datasets.split(", ")  # by two of the three
@@ -154,8 +154,11 @@ def test_a_measure_that_was_not_run_is_missing_although_another_was(records):
 
 
 def test_verdicts_are_a_coloured_grid_and_details_are_collapsed(records):
-    text = BenchResults.from_records(records).page()
+    results = BenchResults.from_records(records)
+    text = results.page("figures.md")
     assert "| data set | linear: EOdds |\n| --- | --- |\n| Adult | 🟩 better |" in text
+    assert "](figures.md)" in text
+    text += results.figures_page()
     assert text.count("<details>") == text.count("</details>")
     for detail in re.findall(r"<details>.*?</details>", text, re.DOTALL):
         assert not re.search(r"^#", detail, re.MULTILINE)  # headings would break the page
@@ -166,7 +169,7 @@ def test_verdicts_are_a_coloured_grid_and_details_are_collapsed(records):
 def test_experiments_that_are_not_the_papers_have_no_figures_of_it():
     unit = Unit("german", "linear", "fairgrad", "equalized_odds", varies="batch_size")
     records = [record(unit, [({"batch_size": 8}, (8, 0, 0, 0))])]
-    text = BenchResults.from_records(records).page().replace("\u00a0", " ")
+    text = BenchResults.from_records(records).figures_page().replace("\u00a0", " ")
     assert "| German | linear | EOdds | 8 | 0.9800 ± 0.0000 |  | 0." in text
 
 

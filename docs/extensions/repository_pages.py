@@ -22,6 +22,7 @@ PAGES = {
     "README.md": "index.md",
     "docs/architecture.md": "architecture.md",
     "docs/reproduction.md": "reproduction.md",
+    "docs/reproduction_figures.md": "reproduction_figures.md",
 }
 LINK = re.compile(r"\[([^\]]+)\]\(([^)#\s]+)(#[^)\s]*)?\)")
 SCRIPT = re.compile(r"\]\(((?:\.\./)*)gallery/(plot_\w+)\.py\)")

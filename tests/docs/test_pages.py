@@ -14,7 +14,7 @@ WRITTEN = [
     path
     for pattern in ("*.md", "*/*.md", "reference/*.rst", "gallery/*.py")
     for path in sorted(DOCS.glob(pattern))
-    if not path.is_relative_to(DOCS / "auto_gallery") and path.name != "reproduction.md"
+    if not path.is_relative_to(DOCS / "auto_gallery") and not path.name.startswith("reproduction")
 ]
 MISSPELLED = {
     r"\bPytorch\b": "PyTorch",

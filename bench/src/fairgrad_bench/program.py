@@ -139,15 +139,14 @@ def tables(records: str, out: str, merge: str | None) -> int:
 @folder_option("--results", "bench-results", "Folder that `tables` wrote into.")
 @click.option("--out", metavar="FILE", required=True, help="Markdown file to write.")
 def page(results: str, out: str) -> int:
-    """Write the page of all tables from CSV results.
+    """Write the summary and the page of all figures from CSV results.
 
     For results that were kept without their records.
     """
-    from fairgrad.files import write_whole  # noqa: PLC0415 - as above
     from fairgrad_bench.results import BenchResults  # noqa: PLC0415 - as above
 
-    write_whole(Path(out), BenchResults.from_folder(results).page())
-    click.echo(out)
+    for path in BenchResults.from_folder(results).write_pages(out):
+        click.echo(str(path))
     return 0
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairgrad.files import write_whole
 from fairgrad_bench.overhead import measure_overhead, write_overhead
 from fairgrad_bench.plan import PLANS, ExperimentPlan
 from fairgrad_bench.records import read_records
@@ -97,7 +96,7 @@ def reproduce(
     Args:
         records: folder of the records.
         out: folder of the results.
-        page: file of the page.
+        page: file of the summary; the page of all figures is written beside it.
         jobs: processes on this machine.
         epochs: of the overhead; 0 leaves it out.
         stages: the plans to run, one after the other.
@@ -115,4 +114,4 @@ def _write(records: str | Path, out: str | Path, page: str | Path) -> None:
     """Everything that follows from the records."""
     results = BenchResults.from_records(read_records(records))
     results.write(out)
-    write_whole(Path(page), results.page())
+    results.write_pages(page)

@@ -28,6 +28,7 @@ from fairgrad_bench.selection import (
     summarise,
 )
 from fairgrad_bench.tables import (
+    ABBREVIATIONS,
     by_dataset,
     collapsed,
     markdown_experiment,
@@ -41,17 +42,18 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 INTRODUCTION = (
-    "`fairgrad-bench reproduce` makes this page. It resumes an interrupted run. Under each table "
-    "are the command that made it, the processor time and the versions. `results/` has all figures "
-    "as CSV, those of every seed, and the settings.\n\n"
+    "`fairgrad-bench reproduce` makes this page and its summary. It resumes an interrupted run. "
+    "Under each table are the command that made it, the processor time and the versions. "
+    "`results/` has all figures as CSV, those of every seed, and the settings.\n\n"
     "Reduction is fairlearn's, with settings that favour it: scikit-learn's logistic regression as "
     "the base model, 50 rounds, and the best of three bounds by validation rows. Its rows are "
     "therefore often better than the paper's.\n"
 )
 COST = "data sets and cost"
 COSTS = (
+    "## Not run, or not as in the paper\n\n"
     "In brackets: estimated processor time on one core for one measure and five seeds. Twitter "
-    "sentiment is left out, because its data could not be obtained.\n\n"
+    "sentiment is left out, because its data could not be obtained.\n"
 )
 NOT_OBTAINED = ("twitter",)
 EXPERIMENTS = {
@@ -194,14 +196,26 @@ class BenchResults:
         frames = {"results.csv": self.summary}
         frames |= {file: getattr(self, name) for name, file in FILES.items()}
         texts = {name: own.to_csv(index=False) for name, own in frames.items() if not own.empty}
-        texts["tables.md"] = self.page()
+        texts["tables.md"] = self.figures_page()
         texts["settings.json"] = json.dumps(self.settings, indent=2) + "\n"
         for name, text in texts.items():
             write_whole(place / name, text)
         return [place / name for name in texts]
 
-    def page(self) -> str:
-        """A summary as Markdown: verdicts as a grid, what was not run, and collapsed tables."""
+    def write_pages(self, path: str | Path) -> list[Path]:
+        """Writes the summary, and beside it a page of all figures; gives the files."""
+        page = Path(path)
+        figures = page.with_name(f"{page.stem}_figures{page.suffix}")
+        write_whole(page, self.page(figures.name))
+        write_whole(figures, self.figures_page())
+        return [page, figures]
+
+    def page(self, figures: str) -> str:
+        """The summary as Markdown: verdicts as a grid, where others win, and what was not run.
+
+        Args:
+            figures: file of all figures, to link to.
+        """
         parts = ["# Results beside the paper's\n"]
         if not self.comparison.empty:
             found = self.comparison
@@ -209,13 +223,17 @@ class BenchResults:
             sentences = [*own.sentences(), together(found), duel(found)]
             sentences.append(together(found, trees=True))
             words = [f"{sentence}\n" for sentence in sentences if sentence]
-            parts += [*words[:1], verdict_grid(found), *words[1:]]
+            link = f"[All figures]({figures}), with the meaning of the verdicts. {ABBREVIATIONS}\n"
+            parts += [*words[:1], verdict_grid(found), link, *words[1:]]
             if own.beaten:
                 lost = [f"- {cell}: {', '.join(by)}" for cell, by in own.beaten.items()]
                 title = f"Where another method beats it: {len(lost)} cells"
                 parts.append(collapsed(title, "\n".join(lost) + "\n"))
-        parts += self._gaps()
-        parts += ["## All figures\n", INTRODUCTION, markdown_legend()]
+        return "\n".join([*parts, *self._gaps()])
+
+    def figures_page(self) -> str:
+        """All figures as Markdown: the tables of each data set are collapsed."""
+        parts = ["# All figures beside the paper's\n", INTRODUCTION, markdown_legend()]
         for tables in by_dataset(self.comparison):
             rows = sum(len(table.lines) for table in tables)
             words = [
@@ -251,11 +269,12 @@ class BenchResults:
             "Made by an earlier version of the method": self._outdated(),
             "Fewer combinations than the paper's": self._short(),
         }
-        return [
-            f"## {title}\n\n{COSTS if COST in table else ''}{markdown_frame(table)}\n"
+        shown = [
+            f"### {title}\n\n{markdown_frame(table)}\n"
             for title, table in tables.items()
             if len(table)
         ]
+        return [COSTS, *shown] if shown else []
 
     def _reasons(self, status: str) -> pd.DataFrame:
         rows = self.units[self.units["status"] == status]

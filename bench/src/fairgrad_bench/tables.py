@@ -33,6 +33,10 @@ COLOURS = {BETTER: "🟩", REPRODUCED: "🟦", TRADE_OFF: "🟨", WORSE: "🟥"}
 PAPER_EPOCHS = 50
 NEEDS_S = "needs the sensitive value to predict"
 SHORT = "fewer combinations of hyper-parameters, epochs or seeds than the paper's"
+ABBREVIATIONS = (
+    "AP, EOdds, EOpp and DP are accuracy parity, equalized odds, equality of opportunity and "
+    "demographic parity."
+)
 MARKDOWN_FIGURE = "{:.4f}\u00a0±\u00a0{:.4f}"
 """With spaces that no line is broken at: a figure and its deviation stay side by side."""
 
@@ -180,8 +184,7 @@ def markdown_legend() -> str:
     """What the columns, marks and verdicts mean."""
     verdicts = "\n".join(f"- **{name}**: {meaning}." for name, meaning in MEANING.items())
     return (
-        "Figures are means over seeds ± standard deviations on the test rows. AP, EOdds, EOpp and "
-        "DP are accuracy parity, equalized odds, equality of opportunity and demographic parity. "
+        f"Figures are means over seeds ± standard deviations on the test rows. {ABBREVIATIONS} "
         "MEAN ABS. is the mean absolute level of fairness, MAXIMUM the level of the group that is "
         f"best off, MINIMUM that of the group that is worst off. † {NEEDS_S}. ‡ {SHORT}. SECONDS "
         "is the processor time, on one core and over all seeds, of all models that the row was "
