@@ -120,7 +120,10 @@ html_theme_options = {
 }
 html_sidebars = {
     name: []
-    for name in ("index", "scale", "architecture", "contributing", "faq", "compliance", "options")
+    for name in (
+        *("index", "loops", "files", "certify", "monitor", "known", "scale", "compliance", "faq"),
+        *("options", "reliability", "stability", "architecture", "contributing", "changelog"),
+    )
 }
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
