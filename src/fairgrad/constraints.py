@@ -24,6 +24,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fairgrad.groups import count_rows
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -338,8 +340,7 @@ class Constraints:
         slack = _vector(epsilon, len(self.c0), "epsilon")
         matrix, cell = self.coefficients, rows.cell(self.by_label)
         weight = np.ones(len(cell)) if rows.weight is None else rows.weight / rows.weight.max()
-        total = np.bincount(cell, weight, minlength=self.n_cells)
-        squares = np.bincount(cell, weight**2, minlength=self.n_cells)
+        total, squares = (count_rows(cell, self.n_cells, weight**power) for power in (1, 2))
         variance = 0.25 * np.divide(squares, total**2, out=np.zeros(len(total)), where=total > 0)
         each = np.bincount(
             matrix.row,

@@ -74,7 +74,7 @@ class Groups:
     label_name: str = "y"
 
     @classmethod
-    def from_data(cls, y: Any, s: Any, sample_weight: Any = None, *, suffix: str = "") -> Groups:
+    def from_data(cls, y: Any, s: Any, sample_weight: Any = None) -> Groups:
         """Groups of a data set.
 
         Args:
@@ -82,13 +82,11 @@ class Groups:
             s: one sensitive value per row, or one column per attribute (a matrix, a data frame or
                 a mapping of names to columns). Missing values and the integer -1 are unknown.
             sample_weight: one non-negative weight per row.
-            suffix: what to add to the arguments' names in errors, such as "_train".
 
         Raises:
             ValueError: if lengths differ, a label is missing, or weights are not valid.
         """
-        arguments = (f"y{suffix}", f"s{suffix}", f"sample_weight{suffix}")
-        return group_rows(y, s, sample_weight, arguments=arguments).groups
+        return group_rows(y, s, sample_weight).groups
 
     @classmethod
     def from_counts(cls, counts: Mapping[tuple[Hashable, ...], float] | Any) -> Groups:
@@ -326,8 +324,8 @@ class Groups:
         label, group = self.label_index(y), self.group_index(s)
         _check_length(len(group), len(label), "s", "y")
         weight = check_weights(sample_weight, len(label))
-        mass = _cell_sums(label, group, weight, self.mass.shape)
-        return GroupedRows(replace(self, mass=mass), label, group, weight)
+        mass = count_rows(label * self.n_groups + group, self.mass.size, weight)
+        return GroupedRows(replace(self, mass=mass.reshape(self.mass.shape)), label, group, weight)
 
     def label_index(self, y: Any, argument: str = "y") -> Ints:
         """(N,) the index of each row's label; `argument` is what to call them in errors.
@@ -368,18 +366,19 @@ class GroupedRows:
 
     def take(self, rows: Any) -> GroupedRows:
         """Some of the rows, by their numbers; the groups then have the frequencies of these."""
-        label, group = self.label[rows], self.group[rows]
         weight = None if self.weight is None else self.weight[rows]
-        mass = _cell_sums(label, group, weight, self.groups.mass.shape)
-        return GroupedRows(replace(self.groups, mass=mass), label, group, weight)
+        chosen = GroupedRows(self.groups, self.label[rows], self.group[rows], weight)
+        mass = count_rows(chosen.cell(), self.groups.mass.size, weight)
+        mass = mass.reshape(self.groups.mass.shape)
+        return replace(chosen, groups=replace(self.groups, mass=mass))
 
     def cell_sums(self, values: Any, by_label: bool = True) -> Floats:
         """(K,) the sum of a value per row, times the sample weight, over each cell."""
         values = np.asarray(values, dtype=np.float64)
         weighted = values if self.weight is None else values * self.weight
         n_cells = self.groups.mass.size if by_label else self.groups.n_groups
-        sums = np.bincount(self.cell(by_label), weighted, minlength=n_cells)
-        return sums.astype(np.float64, copy=False)
+        sums: Floats = count_rows(self.cell(by_label), n_cells, weighted)
+        return sums
 
 
 def group_rows(
@@ -424,15 +423,34 @@ def group_rows(
     radix = [len(column.values) + 1 for column in columns.values()]
     joint = _join([column.codes for column in columns.values()], radix)
     present, group = distinct(joint)
+    n_labels, n_groups = len(encoded.values), len(present)
+    mass = count_rows(encoded.codes * n_groups + group, n_labels * n_groups, weight)
     groups = Groups(
         labels=encoded.values,
         attributes=tuple(columns),
         values=tuple(column.values for column in columns.values()),
         codes=_split(present, radix),
-        mass=_cell_sums(encoded.codes, group, weight, (len(encoded.values), len(present))),
+        mass=mass.reshape(n_labels, n_groups),
         label_name=label_name,
     )
     return GroupedRows(groups, encoded.codes, group, weight)
+
+
+def count_rows(place: Any, size: int, weight: Any = None) -> Any:
+    """(size,) how many rows are at each place, or the sums of their weights.
+
+    Args:
+        place: (N,) from 0 to size - 1: cells, outcomes within cells, groups. An array or a tensor.
+        size: how many places there are.
+        weight: (N,) of the rows; tensors need it.
+
+    Example:
+        >>> count_rows(np.array([0, 2, 2]), 4)
+        array([1., 0., 2., 0.])
+    """
+    if isinstance(place, np.ndarray):
+        return np.bincount(place, weight, minlength=size).astype(np.float64, copy=False)
+    return weight.new_zeros(size).index_add(0, place, weight)
 
 
 def judged_groups(rows: Any, min_group: float = MIN_GROUP) -> NDArray[np.bool_]:
@@ -516,12 +534,6 @@ def _encode_labels(y: Any, argument: str = "y") -> tuple[str, Codes]:
         row = int(np.flatnonzero(labels.codes == UNKNOWN)[0])
         raise ValueError(f"{argument}: every row needs a label; row {row} has none.")
     return name, labels
-
-
-def _cell_sums(label: Ints, group: Ints, weight: Floats | None, shape: tuple[int, ...]) -> Floats:
-    """(L, G) rows of each cell, or the sums of their weights."""
-    mass = np.bincount(label * shape[1] + group, weight, minlength=shape[0] * shape[1])
-    return mass.astype(np.float64).reshape(shape)
 
 
 def _join(codes: Sequence[Ints], radix: Sequence[int]) -> Ints:

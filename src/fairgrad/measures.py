@@ -25,7 +25,7 @@ from fairgrad.checks import check_number
 from fairgrad.columns import UNKNOWN, as_array
 from fairgrad.constraints import Constraints, lift, stack
 from fairgrad.definitions import BOUND, BOUNDED_RATES, DEFINITIONS
-from fairgrad.groups import MIN_GROUP, GroupedRows, Groups, judged_groups
+from fairgrad.groups import MIN_GROUP, GroupedRows, Groups, count_rows, judged_groups
 from fairgrad.rates import (
     Rates,
     accuracies,
@@ -406,9 +406,7 @@ class LargeGroups:
     def rows_of(self, groups: Groups) -> Floats:
         """(G,) the rows of the training set in groups of some of its attributes."""
         known = self.groups.marginal(*groups.attributes)
-        sums = np.bincount(
-            self.groups.parents(*groups.attributes), self.rows, minlength=known.n_groups
-        )
+        sums = count_rows(self.groups.parents(*groups.attributes), known.n_groups, self.rows)
         # By their values: other rows may lack some of them, and number the others differently.
         rows_by_values = dict(zip(_value_tuples(known), sums.tolist(), strict=True))
         return np.array([rows_by_values.get(values, 0.0) for values in _value_tuples(groups)])
@@ -447,7 +445,7 @@ def among_large(measure: Any, rows: GroupedRows, min_group: float = MIN_GROUP) -
     check_number("min_group", min_group)
     if measure is None or isinstance(measure, LargeGroups):
         return measure
-    counts = np.bincount(rows.group, minlength=rows.groups.n_groups).astype(np.float64)
+    counts = count_rows(rows.group, rows.groups.n_groups)
     large = LargeGroups(measure, rows.groups, counts, min_group)
     return large if large.set_aside() else measure
 
@@ -523,7 +521,7 @@ def _compared(
         raise ValueError(f"s: no row has a known value of {' and '.join(attributes)}.")
     parents, is_compared = among.parents(*attributes), coarse.is_known
     if rows is not None:
-        size = np.bincount(parents, rows[selected], minlength=coarse.n_groups)
+        size = count_rows(parents, coarse.n_groups, rows[selected])
         is_compared = is_compared.copy()
         is_compared[is_compared] = judged_groups(size[is_compared], least)
     compared = replace(coarse, codes=coarse.codes[is_compared], mass=coarse.mass[:, is_compared])

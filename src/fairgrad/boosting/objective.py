@@ -13,7 +13,7 @@ from scipy.special import expit, softmax
 from fairgrad import dual
 from fairgrad.checks import check_number
 from fairgrad.constraints import on_outcomes
-from fairgrad.groups import Groups, group_rows
+from fairgrad.groups import Groups, count_rows, group_rows
 from fairgrad.measures import among_large, check_several_groups, constraints_of
 
 if TYPE_CHECKING:
@@ -174,9 +174,10 @@ class BoostingObjective:
         n_outcomes = self.constants.n_outcomes
         outcome = predicted != label if n_outcomes == 1 else 1 + predicted
         n_cells = len(self.constants.per_share)
-        place = cell + n_cells * outcome
-        counts = np.bincount(place, sample_weight, minlength=(1 + n_outcomes) * n_cells)
-        return counts.astype(np.float64).reshape(1 + n_outcomes, n_cells)
+        counts: Floats = count_rows(
+            cell + n_cells * outcome, (1 + n_outcomes) * n_cells, sample_weight
+        )
+        return counts.reshape(1 + n_outcomes, n_cells)
 
     def take(self, counts: Floats) -> None:
         """Takes one step with the counts of all rows before a round."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
@@ -748,10 +747,13 @@ def _groups(  # noqa: C901 - one check after another
         for name, value in {"y_train": y_train, "s_train": s_train}.items():
             if value is None:
                 raise ValueError(f"{name}: required, or Groups instead of y_train and s_train.")
-        y, n_each = y_train, int(np.prod(np.shape(y_train)[1:]))
-        if np.ndim(y_train) > 1:  # positions or outputs of each example
-            y = as_array(y_train).reshape(-1)
-            if np.shape(s_train) == np.shape(y_train) and not by_output:
+        ys, every = [y_train], None
+        if by_output:
+            ys = [*as_array(y_train).T]
+            every = np.unique(as_array(y_train))  # an output may lack one of them
+        elif np.ndim(y_train) > 1:  # positions of each example
+            ys, n_each = [as_array(y_train).reshape(-1)], int(np.prod(np.shape(y_train)[1:]))
+            if np.shape(s_train) == np.shape(y_train):
                 s_train = as_array(s_train).reshape(-1)
             else:
                 columns = as_columns(s_train, "s")
@@ -759,16 +761,10 @@ def _groups(  # noqa: C901 - one check after another
             if sample_weight is not None:
                 sample_weight = np.repeat(as_array(sample_weight), n_each)
         arguments = ("y_train", "s_train", "sample_weight_train")
-        rows = group_rows(y, s_train, sample_weight, arguments=arguments)
-        groups = [rows.groups]
-        if by_output and n_each > 1:
-            shape = rows.groups.mass.shape
-            cell = (rows.label * shape[1] + rows.group).reshape(-1, n_each)
-            weight = None if rows.weight is None else rows.weight.reshape(-1, n_each)[:, 0]
-            masses = [np.bincount(one, weight, shape[0] * shape[1]) for one in cell.T]
-            groups = [
-                replace(rows.groups, mass=mass.reshape(shape).astype(float)) for mass in masses
-            ]
+        groups = [
+            group_rows(y, s_train, sample_weight, labels=every, arguments=arguments).groups
+            for y in ys
+        ]
     labels = groups[0].labels
     if labels.dtype.kind != "i":
         raise TypeError(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from fairgrad.groups import count_rows
 from fairgrad.torch.cells import CellLookup
 from fairgrad.usefulness import FairnessWarning
 
@@ -158,7 +159,7 @@ class Watch:
     def _compare_shares(self, label: Ints, s: Ints, weight: Floats) -> None:
         cell = self._lookup(torch.from_numpy(label), torch.from_numpy(s)).numpy()
         keep = cell < len(self._share)
-        counts = np.bincount(cell[keep], weight[keep], minlength=len(self._share))
+        counts = count_rows(cell[keep], len(self._share), weight[keep])
         share = counts / max(counts.sum(), 1e-30)
         noise = 4 * np.sqrt(self._share * (1 - self._share) / len(cell))
         beyond = np.abs(share - self._share) - noise

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from fairgrad import dual
+from fairgrad.groups import count_rows
 from fairgrad.torch.cells import CellLookup
 from fairgrad.torch.compiled import CompiledStep, is_compiled, is_single
 from fairgrad.torch.monitor import Watch
@@ -238,9 +239,9 @@ class Multipliers(nn.Module):
         # Weights that only the host could refuse spoil the loss of this batch, but no later one.
         finite = rows if sample_weight is None else rows.nan_to_num(0, 0, 0).clamp(min=0)
         n_counted = 1 + self.n_outcomes
-        counts = rows.new_zeros(n_counted * lookup.n_slots)
+        place = cell + lookup.n_slots * wrong.long()
         try:
-            counts = counts.index_add(0, cell + lookup.n_slots * wrong.long(), finite)
+            counts = count_rows(place, n_counted * lookup.n_slots, finite)
         except (IndexError, RuntimeError) as error:
             problem = self.lookup.explain(label, s)
             if problem is None:

@@ -6,6 +6,7 @@ every label has a weight in every cell (`fairgrad.dual`).
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from fairgrad.constraints import (
     split_by_label,
     warn_of_undefined,
 )
+from fairgrad.groups import count_rows
 from fairgrad.measures import constraints_of
 
 if TYPE_CHECKING:
@@ -127,9 +129,11 @@ class StackedFairness:
         weight = torch.ones(1, dtype=torch.float64)
         if self.table.weight is not None:
             weight = self.table.weight[rows].double()
-        counts = torch.zeros(self.n_members * n_outcomes * self.n_cells, dtype=torch.float64)
-        counts.index_add_(0, place.view(-1), weight.expand(place.shape).reshape(-1))
-        return counts.view(self.n_members, n_outcomes, self.n_cells)
+        size = (self.n_members, n_outcomes, self.n_cells)
+        counts: Tensor = count_rows(
+            place.view(-1), math.prod(size), weight.expand(place.shape).reshape(-1)
+        )
+        return counts.view(size)
 
     def step(self, counts: Tensor, rows: Tensor) -> None:
         """Takes in counts of a batch, (M, 2, K) or (M, 1 + L, K): new state and weights."""
