@@ -126,6 +126,23 @@ def test_tables_have_their_rows_and_ours(tmp_path):
     }
 
 
+@pytest.mark.usefixtures("source")
+def test_rows_of_earlier_tables_are_kept_if_they_have_more_seeds(tmp_path):
+    run_published(["fairprojection"], tmp_path / "before", seeds=2)
+    tables.write_published(tmp_path / "before", tmp_path / "out")
+    run_published(["fairprojection"], tmp_path / "after", only="* / fair / demographic* / *")
+    run_published(["fairprojection"], tmp_path / "after", only="* / fair / equalized* / 0")
+    tables.write_published(tmp_path / "after", tmp_path / "out", tmp_path / "out")
+    found = pd.read_csv(tmp_path / "out" / "published_fairprojection.csv")
+    here = found[found["made"] == "run here"].set_index(["method", "measure"])["seeds"]
+    assert here.to_dict() == {
+        ("logistic regression", "demographic_parity"): 2,
+        ("logistic regression", "equalized_odds"): 2,
+        ("fair", "demographic_parity"): 3,
+        ("fair", "equalized_odds"): 2,
+    }
+
+
 def test_a_row_is_off_the_front_if_one_of_theirs_beats_it():
     row = {"source": "ffb", "cell": "Adult, sex", "measure": "demographic_parity"}
     ours = pd.DataFrame(

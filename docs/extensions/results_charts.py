@@ -276,8 +276,9 @@ KINDS = {
     "FairGradClassifier": "#0b5fff",
     "FairDecisionClassifier (logistic)": "#00a6d6",
     "FairDecisionClassifier (LightGBM)": "#7b3fe4",
+    "FairDecisionClassifier (scikit-learn's boosting)": "#c77700",
     "FairGradLGBMClassifier": "#12805c",
-    "network, our loss": "#d6006c",
+    "network with FairGrad's loss": "#d6006c",
 }
 """Colours of our rows in published tables; rows of others are grey, the unconstrained one black."""
 
@@ -332,4 +333,4 @@ def published_chart(source: str) -> Any:
 
 
 def _kind(method: str) -> str:
-    return next((kind for kind in KINDS if method.startswith(kind)), "network, our loss")
+    return next(kind for kind in KINDS if method.startswith(kind))

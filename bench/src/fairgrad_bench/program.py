@@ -239,9 +239,15 @@ def reproduce(
 @cluster_option
 @folder_option("--records", "published-records", "Folder of the records, one file per model.")
 @folder_option("--out", "bench-results", "Folder to write the tables into.")
+@click.option("--merge", metavar="FOLDER", help="Earlier tables: rows with more seeds are kept.")
 @click.option("--page", metavar="FILE", help="Page whose tables are made anew.")
 def published(
-    sources: tuple[str, ...], records: str, out: str, page: str | None, **choices: Any
+    sources: tuple[str, ...],
+    records: str,
+    out: str,
+    merge: str | None,
+    page: str | None,
+    **choices: Any,
 ) -> int:
     """Make our rows of published tables.
 
@@ -261,7 +267,7 @@ def published(
         raise click.BadParameter(f"{unknown[0]!r}; expected some of {', '.join(SOURCES)}.")
     with _stopping_keeps_records():
         done = run_published(sources, records, **choices)
-    for path in write_published(records, out):
+    for path in write_published(records, out, merge):
         click.echo(str(path))
     if page is not None:
         write_whole(Path(page), with_tables(Path(page).read_text(encoding="utf-8"), out))

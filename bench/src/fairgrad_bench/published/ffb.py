@@ -144,7 +144,7 @@ def ffb_loop(network: Callable[[int], nn.Module], rate: float, batch: int) -> Lo
         network,
         partial(torch.optim.Adam, lr=rate),
         lambda rows: islice(whole_batches(rows, batch if rows > MANY_ROWS else SMALL_BATCH), STEPS),
-        partial(torch.optim.lr_scheduler.StepLR, step_size=50, gamma=0.1),
+        partial(torch.optim.lr_scheduler.StepLR, step_size=STEPS // 3, gamma=0.1),
     )
 
 

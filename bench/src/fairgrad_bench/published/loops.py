@@ -16,6 +16,8 @@ from fairgrad_bench.published.source import BASELINE, Method, Split
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+OUR_LOSS = "network with FairGrad's loss"
+
 
 class Loop(NamedTuple):
     """How a network is trained.
@@ -88,5 +90,5 @@ def loop_methods(loop: Loop) -> dict[str, Method]:
     """The rows of a loop: the unconstrained network, and the same with our loss."""
     return {
         "network": Method(partial(train_network, loop, "plain"), BASELINE, uses_measure=False),
-        "network, our loss": Method(partial(train_network, loop, "ours"), is_default=True),
+        OUR_LOSS: Method(partial(train_network, loop, "ours"), is_default=True),
     }

@@ -6,11 +6,14 @@ All settings but the measure are the defaults. Rows that ask for another epsilon
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fairgrad_bench.published.source import AWARE, BLIND, Method, Rows, Split
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 EPSILONS = (None, 0.02, 0.0)
 """The default and two stricter ones."""
@@ -39,8 +42,9 @@ def fit_estimator(
 
 
 def our_estimator(kind: str, measure: str, seed: int) -> Any:
-    """One of the estimators of `KINDS`, with its defaults."""
+    """One of the estimators of `KINDS` and `OTHER_BASE`, with its defaults."""
     from lightgbm import LGBMClassifier  # noqa: PLC0415 - an extra, slow to import
+    from sklearn.ensemble import GradientBoostingClassifier  # noqa: PLC0415 - as above
 
     from fairgrad.lightgbm import FairGradLGBMClassifier  # noqa: PLC0415 - as above
     from fairgrad.sklearn import (  # noqa: PLC0415 - as above
@@ -53,8 +57,12 @@ def our_estimator(kind: str, measure: str, seed: int) -> Any:
         return FairGradClassifier(measure, random_state=seed, verbose=False)
     if kind == "trees":
         return FairGradLGBMClassifier(measure, **quiet)
-    base = None if kind == "decisions" else LGBMClassifier(**quiet)
-    return FairDecisionClassifier(base, measure, random_state=seed)
+    bases = {
+        "decisions": None,
+        "tree decisions": LGBMClassifier(**quiet),
+        "boosting decisions": GradientBoostingClassifier(random_state=seed),
+    }
+    return FairDecisionClassifier(bases[kind], measure, random_state=seed)
 
 
 KINDS = {
@@ -63,12 +71,16 @@ KINDS = {
     "tree decisions": "FairDecisionClassifier (LightGBM)",
     "trees": "FairGradLGBMClassifier",
 }
+OTHER_BASE = {"boosting decisions": "FairDecisionClassifier (scikit-learn's boosting)"}
+"""For tables whose authors used this base model."""
 
 
 def our_methods(
-    inputs: str = BLIND, epsilons: tuple[float | None, ...] = EPSILONS
+    inputs: str = BLIND,
+    epsilons: tuple[float | None, ...] = EPSILONS,
+    kinds: Mapping[str, str] = KINDS,
 ) -> dict[str, Method]:
-    """The rows of all estimators.
+    """The rows of all estimators, or of those of some kinds.
 
     Example:
         >>> [name for name in our_methods(epsilons=(None,))][:2]
@@ -81,5 +93,5 @@ def our_methods(
             is_default=epsilon is None,
         )
         for epsilon in epsilons
-        for kind, title in KINDS.items()
+        for kind, title in kinds.items()
     }

@@ -100,7 +100,7 @@ def by_measure(frame: pd.DataFrame) -> pd.DataFrame:
     keys = ["data", "method", "rows", "made", "inputs"]
     table = shown.pivot_table("figures", keys, "measure", aggfunc="first", sort=False)
     few = shown.groupby(keys, sort=False)
-    table["seeds"] = few["seeds"].max().map(lambda n: "" if n != n else f"{n:.0f}")  # noqa: PLR0124 - NaN
+    table["seeds"] = few["seeds"].min().map(lambda n: "" if n != n else f"{n:.0f}")  # noqa: PLR0124 - NaN
     table["seconds"] = few["seconds"].mean().map(lambda n: "" if n != n else f"{n:.1f}")  # noqa: PLR0124 - NaN
     table = table.fillna("").reset_index().rename_axis(columns=None)
     return table if len(set(table["data"])) > 1 else table.drop(columns="data")

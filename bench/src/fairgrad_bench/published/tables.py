@@ -22,6 +22,7 @@ CELL = ["source", "cell", "measure"]
 WITHIN = 2
 """Standard errors that a baseline may differ from the published figure by."""
 
+RUN_HERE = "run here"
 MIN_SEEDS = 2
 CONSTANT = "one label for everybody"
 
@@ -61,7 +62,7 @@ def measured(records: Iterable[PublishedRecord]) -> pd.DataFrame:
     for name in ("accuracy", "gap"):
         figures[f"{name}_se"] = groups[name].sem()
     figures["seeds"] = groups.size()
-    return figures.reset_index().assign(made="run here")
+    return figures.reset_index().assign(made=RUN_HERE)
 
 
 def beats(one: pd.Series, other: pd.Series) -> bool:
@@ -87,7 +88,7 @@ def joined(ours: pd.DataFrame) -> pd.DataFrame:
     figures["beaten by"] = ""
     for _, part in figures.groupby(CELL):
         is_rival = (part["whose"] == THEIRS) | (
-            (part["whose"] == BASELINE) & (part["made"] == "run here")
+            (part["whose"] == BASELINE) & (part["made"] == RUN_HERE)
         )
         rivals = [row for _, row in part[is_rival].iterrows()]
         for place, row in part[part["whose"] == OURS].iterrows():
@@ -98,7 +99,7 @@ def joined(ours: pd.DataFrame) -> pd.DataFrame:
 
 def baselines(figures: pd.DataFrame) -> pd.DataFrame:
     """The published unconstrained models beside ours, and whether they agree."""
-    own = figures[(figures["whose"] == BASELINE) & (figures["made"] == "run here")]
+    own = figures[(figures["whose"] == BASELINE) & (figures["made"] == RUN_HERE)]
     published = figures[(figures["whose"] == BASELINE) & (figures["made"] == "published")]
     own = own[own["method"] != CONSTANT]
     both = own.merge(published, on=[*CELL, "method"], how="left", suffixes=("", "_published"))
@@ -143,9 +144,39 @@ def summary(figures: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def write_published(records: str | Path, out: str | Path) -> list[Path]:
-    """Writes the tables of all records of a folder; sources without records are left alone."""
+def merged(ours: pd.DataFrame, folder: str | Path) -> pd.DataFrame:
+    """Our rows, and those of earlier tables that have more seeds or are not among them.
+
+    Args:
+        ours: as `measured` gives them; may be empty.
+        folder: that `write_published` wrote into.
+    """
+    parts = [ours]
+    for path in sorted(Path(folder).glob("published_*.csv")):
+        frame, name = pd.read_csv(path), path.stem.removeprefix("published_")
+        if "beaten by" in frame:
+            is_ours = frame["method"].isin(source_named(name).methods) & (frame["made"] == RUN_HERE)
+            parts.append(frame[is_ours].drop(columns="beaten by").assign(source=name))
+    every = pd.concat(parts, ignore_index=True)
+    if every.empty:
+        return every
+    most = every.sort_values("seeds", ascending=False, kind="stable")
+    return most.drop_duplicates([*CELL, "method"]).sort_index()
+
+
+def write_published(
+    records: str | Path, out: str | Path, merge: str | Path | None = None
+) -> list[Path]:
+    """Writes the tables of all records of a folder; sources without records are left alone.
+
+    Args:
+        records: folder of the records.
+        out: folder to write into.
+        merge: folder of earlier tables, whose rows with more seeds are kept.
+    """
     figures = measured(read_published(records))
+    if merge is not None:
+        figures = merged(figures, merge)
     if figures.empty:
         return []
     figures = joined(figures)
