@@ -24,7 +24,7 @@ from rich.table import Table
 from fairgrad.audit.comparisons import compare
 from fairgrad.audit.counts import CountTable
 from fairgrad.audit.intervals import Interval, Proportion, clopper_pearson, narrowed
-from fairgrad.audit.verdicts import FAIR, UNFAIR, VerdictRule, errors, judge
+from fairgrad.audit.verdicts import FAIR, UNFAIR, Finding, Judgement, VerdictRule, errors
 from fairgrad.groups import Groups
 
 if TYPE_CHECKING:
@@ -136,12 +136,17 @@ def draw(case: Case, rows: float, level: float, n: int, seed: int, **how: Any) -
     return Draws(comparison, hits, comparison.map.levels(truth))
 
 
+def judged(comparison: Comparison) -> Judgement:
+    """What the audit itself says of one draw."""
+    return Finding("measure", "s", None, comparison, RULE, ALPHA).judgement
+
+
 def called_fair(draws: Draws) -> Floats:
-    """(D,) whether the audit's verdict is "fair"; a few are checked against `judge` itself."""
+    """(D,) whether the audit's verdict is "fair"; a few are checked against the audit's own."""
     low, high = draws.limits(errors(ALPHA)[1])
     fair = np.asarray((np.maximum(high, -low) <= TOLERANCE).all(axis=1))
     for i in range(0, len(fair), max(len(fair) // 20, 1)):
-        if (judge(draws.one(i), RULE, ALPHA).verdict == FAIR) != fair[i]:
+        if (judged(draws.one(i)).verdict == FAIR) != fair[i]:
             raise RuntimeError("this script and the audit disagree")
     return fair
 
@@ -151,7 +156,7 @@ def called_unfair(draws: Draws) -> Floats:
     low, high = draws.limits(errors(ALPHA)[1] / draws.comparison.tested.sum())
     unfair = np.asarray((np.maximum(low, -high) > TOLERANCE).any(axis=1))
     for i in range(0, len(unfair), max(len(unfair) // 20, 1)):
-        if (judge(draws.one(i), RULE, ALPHA).verdict == UNFAIR) != unfair[i]:
+        if (judged(draws.one(i)).verdict == UNFAIR) != unfair[i]:
             raise RuntimeError("this script and the audit disagree")
     return unfair
 
@@ -207,7 +212,7 @@ def shown(draws: Draws) -> tuple[Floats, float]:
     base, near, far = of_figure
     low, high = narrowed(base, near, near, far, RULE.fair_figures)
     for i in range(0, len(low), max(len(low) // 20, 1)):
-        if not np.allclose((max(low[i], 0.0), high[i]), judge(draws.one(i), RULE, ALPHA)[1:3]):
+        if not np.allclose((max(low[i], 0.0), high[i]), judged(draws.one(i))[1:3]):
             raise RuntimeError("this script and the audit disagree")
     figure = np.abs(truth).max()
     in_it = (low <= figure + BARELY) & (figure - BARELY <= high)

@@ -91,7 +91,7 @@ def test_small_rates_within_the_tolerance_are_told_as_different():
     audit = Audit(y_pred=called, sensitive_features=s, measures="demographic_parity")
     assert audit.verdict == FAIR
     assert "at different rates" in audit.conclusion
-    assert "a ratio of 0.66. Both are within 5 points" in audit.conclusion
+    assert "a ratio of 0.66. This is tolerated: both are within 5 points" in audit.conclusion
     (said,) = [n.message for n in audit.warnings if n.kind == "tolerance"]
     assert "6.4 %" in said
     by_ratio = Audit(
@@ -241,3 +241,19 @@ def test_conclusion_starts_with_it_if_one_label_for_everybody_would_do_as_well(p
     assert audit.conclusion.startswith(said)
     assert first.title.startswith("\N{BALLOT X} No better than a constant") == bool(said)
     assert ("constant" in first.title) == bool(said)
+
+
+def test_rows_of_unknown_group_are_not_counted_as_judged():
+    s = ["F", "M", None, "F", "M"] * 100
+    audit = Audit(y_pred=[0, 1, 1, 1, 0] * 100, sensitive_features={"sex": s})
+    assert "the 400 of 500 rows whose sex is known" in audit.conclusion
+    known = Audit(y_pred=[0, 1] * 250, sensitive_features={"sex": ["F", "M"] * 250})
+    assert "500 rows" in known.conclusion
+    assert "is known" not in known.conclusion
+
+
+def test_the_ratio_is_judged_once():
+    options = {"y_pred": [0, 1, 1, 1] * 100, "sensitive_features": ["a", "b"] * 200}
+    assert [f.measure for f in Audit(**options).asked] == ["demographic_parity", "four_fifths_rule"]
+    by_ratio = Audit(**options, tolerance="80%").asked
+    assert [finding.measure for finding in by_ratio] == ["demographic_parity"]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairgrad.audit import Audit
+from fairgrad.audit import Audit, ImpactTable
 
 
 def variance(hit, could, weight, cluster):
@@ -97,3 +97,16 @@ def test_what_clusters_cannot_be():
         Audit(y, y, s, cluster=range(99))
     alone = Audit(y, y, s, cluster=[None] * 100)  # nobody's other rows are known
     assert alone.verdict == Audit(y, y, s).verdict
+
+
+def test_intervals_of_clusters_are_not_called_exact():
+    y, s = [0, 1] * 100, ["a", "a", "b", "b"] * 50
+    exact = Audit(y, y, s, tolerance={"demographic_parity": "80%"})
+    audit = Audit(y, y, s, cluster=np.arange(200) // 4, tolerance={"demographic_parity": "80%"})
+    assert "are exact" in exact.to_dict()["conventions"]["intervals"][0]
+    assert "are approximate" in audit.to_dict()["conventions"]["intervals"][0]
+    assert any("50 clusters" in notice.message for notice in audit.warnings)
+    assert exact.impact_table is not None
+    assert audit.impact_table is None  # its tests count independent people
+    with pytest.raises(ValueError, match="cluster: an impact table"):
+        ImpactTable.from_audit(audit)

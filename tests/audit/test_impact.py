@@ -131,6 +131,10 @@ def test_one_p_value_is_printed():
     assert table.p_value == table.frame["fisher_p"].min() < 0.001
     assert "Global p-value <0.001" in " ".join(table.summary().split())
     assert table.to_dict()["p_value"] == table.p_value
+    assert "the most selected one" in " ".join(table.notes)
+    by_women = ImpactTable.from_decisions(score > 0.8, people["sex"], reference="female")
+    assert "differs from that of female" in " ".join(by_women.notes)
+    assert "most selected one if" not in " ".join(by_women.notes)
 
 
 def test_the_table_is_in_json_and_report_where_ratios_are_judged():
@@ -177,7 +181,7 @@ def test_what_cannot_be_tabled_is_refused():
         y_pred=score > 0, sensitive_features=people["sex"], sample_weight=np.arange(100) + 1
     )
     assert weighted.impact_table is None
-    with pytest.raises(ValueError, match="^sample_weight: an impact table counts people"):
+    with pytest.raises(ValueError, match="^sample_weight, cluster: an impact table counts"):
         ImpactTable.from_audit(weighted)
 
 

@@ -54,7 +54,7 @@ def test_json_is_strict_versioned_and_whole(audit, tmp_path):
     read = json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse)
     assert text == path.read_text(encoding="utf-8")
     assert read == audit.to_dict()
-    assert (read["schema"], read["schema_version"]) == ("fairgrad.audit", 3)
+    assert (read["schema"], read["schema_version"]) == ("fairgrad.audit", 4)
     assert len(read["rates"]) == len(audit.to_frame("rates"))
     assert read["verdict"] == audit.verdict
     assert [p.name for p in tmp_path.iterdir()] == ["audit.json"]

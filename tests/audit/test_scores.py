@@ -77,7 +77,7 @@ def test_auc_by_group_is_scikit_learns(scored, weighted):
 
 def test_equal_weights_change_nothing(scored):
     plain, weighted = (audit_of(scored, sample_weight=w) for w in (None, np.full(900, 2.0)))
-    for kind in ("scores", "roc", "calibration", "thresholds"):
+    for kind in ("scores", "roc", "calibration"):
         pd.testing.assert_frame_equal(plain.to_frame(kind), weighted.to_frame(kind))
 
 
@@ -158,54 +158,6 @@ def test_intervals_of_calibration_gaps_cover():
     assert np.mean([low <= 0 <= high for low, high in ends]) >= 0.95
 
 
-def test_every_threshold_is_judged_as_an_audit_of_its_own(scored):
-    measures = ["demographic_parity", "equalized_odds", "four_fifths_rule"]
-    audit = audit_of(scored, measures=measures, sample_weight=scored["w"])
-    found = audit.to_frame("thresholds")
-    tried = found.loc[~found["present"], "threshold"].unique()
-    assert len(tried) == len(scored["score"].unique())
-    for threshold in tried[:: len(tried) // 5]:
-        pred = (scored["score"] >= threshold).astype(int)
-        own = Audit(scored["y"], pred, scored["s"], measures=measures, sample_weight=scored["w"])
-        rows = found[(found["threshold"] == threshold) & ~found["present"]]
-        for finding, row in zip(own.asked, rows.to_dict(orient="records"), strict=True):
-            assert (finding.measure, finding.verdict) == (row["measure"], row["verdict"])
-            np.testing.assert_allclose(
-                finding.judgement[:3], [row["value"], row["low"], row["high"]], atol=1e-12
-            )
-            assert row["accuracy"] == pytest.approx(own.accuracy)
-            assert row["selection_rate"] == pytest.approx(np.average(pred, weights=scored["w"]))
-
-
-def test_the_present_threshold_is_the_audit_itself(scored):
-    audit = audit_of(scored)
-    frame = audit.to_frame("thresholds")
-    present = frame[frame["present"]]
-    assert set(present["threshold"]) == {0.5}
-    assert present["verdict"].tolist() == [finding.verdict for finding in audit.asked]
-    assert set(present["accuracy"]) == {audit.accuracy}
-    moved = Audit(
-        scored["y"], scored["score"] >= 0.3, scored["s"], y_score=scored["score"], labels=[0, 1]
-    )
-    assert moved.thresholds.present == pytest.approx(0.295)
-    mixed = Audit(scored["y"], scored["y"], scored["s"], y_score=scored["score"])
-    assert mixed.thresholds.present is None
-    assert not mixed.to_frame("thresholds")["present"].any()
-
-
-def test_where_a_measure_holds(scored):
-    audit = audit_of(scored, measures="demographic_parity", min_group=100)
-    frame, (finding,) = audit.to_frame("thresholds"), audit.asked
-    inner = frame[(frame["selection_rate"] > 0) & (frame["selection_rate"] < 1)]
-    holding = inner[inner["value"] <= 0.05]
-    assert len(holding) >= 1
-    found = [row["threshold"] for row in audit.thresholds.holding(finding)]
-    assert found == holding["threshold"].tolist()
-    best = holding.loc[holding["accuracy"].idxmax()]
-    said = audit.thresholds.sentence(finding)
-    assert f"most accurate at {best['threshold']:.3g}" in said
-
-
 def test_scores_of_many_labels_are_one_against_the_rest():
     rng = np.random.default_rng(0)
     score = rng.dirichlet(np.ones(3), 600)
@@ -217,8 +169,6 @@ def test_scores_of_many_labels_are_one_against_the_rest():
         own = s == "b"
         expected = roc_auc_score(y[own] == label, score[own, label])
         assert found.loc[("sensitive_features=b", label), "auc"] == pytest.approx(expected)
-    assert audit.thresholds is None
-    assert len(audit.to_frame("thresholds")) == 0
 
 
 def test_odd_scores():
@@ -233,7 +183,6 @@ def test_odd_scores():
     assert far.to_dict()["scores"][2]["auc"] is None
     same = Audit(y, np.ones(200, int), s, y_score=np.full(200, 0.5), labels=[0, 1])
     assert set(same.to_frame("scores")["auc"].dropna()) == {0.5}
-    assert same.thresholds.best_holding(same.asked[0]) is None
     assert Audit(y, y, s).to_frame("roc").empty
     for bad, said in (
         (np.ones(3), "expected the shape"),
@@ -247,6 +196,5 @@ def test_without_true_labels_scores_have_nothing_to_be_compared_with(scored):
     pred = (scored["score"] >= 0.5).astype(int)
     audit = Audit(y_pred=pred, sensitive_features=scored["s"], y_score=scored["score"])
     assert audit.scores == ()
-    assert audit.thresholds is None
-    for kind in ("scores", "thresholds", "confusion"):
+    for kind in ("scores", "confusion"):
         assert audit.to_frame(kind).empty

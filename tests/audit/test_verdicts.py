@@ -15,9 +15,7 @@ from fairgrad.audit.verdicts import (
     Finding,
     VerdictRule,
     holm_shares,
-    judge,
     level_limits,
-    p_values,
 )
 from fairgrad.groups import Groups
 
@@ -44,6 +42,11 @@ def expected_table():
 def finding_of(measure, counts, rule, alpha):
     table = table_of(counts)
     return Finding(measure, "s", table, compare(measure, table, [1]), rule, alpha)
+
+
+def judged_by(comparison, rule, share=1.0):
+    """A finding whose verdict may be wrong in 20 % of draws."""
+    return Finding("measure", "s", None, comparison, rule, 0.2, unfair_share=share)
 
 
 @pytest.mark.parametrize("measure", MEASURES)
@@ -76,14 +79,17 @@ def test_wrong_verdicts_are_rarer_than_the_error_allowed(measure):
     ratio = measure == "four_fifths_rule"
     true = compare(measure, table_of(expected_table()), [1])
     kind = "ratio" if ratio else "level"
-    at = judge(true, VerdictRule(kind, 0.5), 0.2).value
+    at = judged_by(true, VerdictRule(kind, 0.5)).judgement.value
     beyond, within = VerdictRule(kind, at - 1e-9), VerdictRule(kind, at + 1e-9)
     beyond, within = (within, beyond) if ratio else (beyond, within)
     wrong = []
     for counts in drawn_tables(200, seed=2):
         found = compare(measure, table_of(counts), [1])
         wrong.append(
-            (judge(found, beyond, 0.2).verdict == FAIR, judge(found, within, 0.2).verdict == UNFAIR)
+            (
+                judged_by(found, beyond).verdict == FAIR,
+                judged_by(found, within).verdict == UNFAIR,
+            )
         )
     assert np.mean(wrong, axis=0).max() <= 0.2
 
@@ -127,9 +133,11 @@ def test_the_error_of_unfair_is_shared_by_all_findings():
             counts = np.stack([n - ones, ones], axis=1)[:, None].repeat(2, axis=1) / 2
             table = CountTable(groups, *[counts.astype(float)] * 3)
             found.append(compare("demographic_parity", table, [1]))
-        p = [p_values(one, rule)[1] for one in found]
+        p = [judged_by(one, rule).p_values[1] for one in found]
         shares = holm_shares(p, 0.2)
-        verdicts = [judge(one, rule, 0.2, s).verdict for one, s in zip(found, shares, strict=True)]
+        verdicts = [
+            judged_by(one, rule, share).verdict for one, share in zip(found, shares, strict=True)
+        ]
         expected = [UNFAIR if one <= 0.2 * s else None for one, s in zip(p, shares, strict=True)]
         assert [v if v == UNFAIR else None for v in verdicts] == expected
         wrong.append(UNFAIR in verdicts)

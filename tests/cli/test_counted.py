@@ -87,7 +87,7 @@ def answers(monkeypatch, *arguments):
 
 
 OF_SCORES = (
-    "scores", "roc", "calibration", "thresholds",
+    "scores", "roc", "calibration",
 )  # fmt: skip
 
 

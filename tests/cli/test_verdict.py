@@ -261,11 +261,11 @@ def test_two_columns_of_predictions_are_compared(here, exam, tmp_path):
     assert f"{changed} of 400 people get a different decision" in " ".join(ran.out.split())
     found = json.loads(out.read_text(encoding="utf-8"))
     assert found["changed"] == changed
-    assert found["accuracy"]["second"] == 1.0
-    assert sum(row["rows"] for row in found["sides"]) == changed
+    assert found["audit"]["accuracy"] == 1.0
+    assert sum(row["rows"] for row in found["audit"]["sides"]) == changed
     assert "Who gets a different decision" in report.read_text(encoding="utf-8")
     as_json = here(*named, "--json").check().json
-    assert as_json["changes"] == found["changes"]
+    assert as_json["audit"] == found["audit"]
     here("compare", "guess", "gess", path, "--target", "exam", "--sensitive", "race").refused(
         "'gess' is neither a folder nor a column", "guess"
     )
@@ -283,7 +283,8 @@ def test_a_model_and_a_column_are_compared(program, fitted, adult, predicted, tm
     found = program("compare", "old", fitted[0], path, "--json").check().json
     assert found["changed"] == 50
     assert found["names"] == ["old", "model"]
-    assert {row["measure"] for row in found["first"] if row["asked"]} == {"equalized_odds"}
+    first = found["audit"]["baseline_verdicts"]
+    assert {row["measure"] for row in first if row["asked"]} == {"equalized_odds"}
 
 
 def test_nothing_asked_is_help_and_no_error(here):

@@ -11,7 +11,7 @@ from fairgrad.audit.changes import Change
 from fairgrad.audit.compare import AuditComparison
 from fairgrad.audit.impact import ImpactTable
 from fairgrad.audit.monitor import Monitor
-from fairgrad.audit.record import audit_schema, bias_and_risks
+from fairgrad.audit.record import audit_schema
 from fairgrad.audit.seen_rows import SeenRows
 from fairgrad.audit.subgroups import Subgroup, SubgroupSearch
 from fairgrad.audit.verdicts import FAIR, FOUR_FIFTHS, UNDECIDED, UNFAIR, Finding
@@ -35,7 +35,6 @@ __all__ = [
     "Subgroup",
     "SubgroupSearch",
     "audit_schema",
-    "bias_and_risks",
     "certify",
     "likeliest",
 ]

@@ -32,9 +32,17 @@ from fairgrad.audit.counts import (
     read_counts,
     read_rows,
 )
+from fairgrad.audit.intervals import least_holding
 from fairgrad.audit.known import soft_counts
-from fairgrad.audit.scores import ScoreFigures, ThresholdSweep, check_scores
-from fairgrad.audit.verdicts import UNDECIDED, UNFAIR, Finding, gravest, holm_shares
+from fairgrad.audit.scores import ScoreFigures, check_scores
+from fairgrad.audit.verdicts import (
+    UNDECIDED,
+    UNFAIR,
+    Finding,
+    gravest,
+    holm_shares,
+    tolerated_ratio,
+)
 from fairgrad.checks import check_number
 from fairgrad.columns import as_columns
 from fairgrad.groups import MIN_GROUP, GroupedRows, judged_groups, least_rows
@@ -74,8 +82,7 @@ class Audit(ShownAndWritten):
         confidence: of every interval and verdict.
         baseline: predictions of another model for the same rows, to compare with.
         y_score: scores the predictions come from: (N,) of the desirable label, or (N, L). They are
-            compared by group (AUC, calibration, distribution), and with two labels the verdict is
-            shown for other thresholds.
+            compared by group (AUC, calibration, distribution).
         sample_weight: one weight per row; intervals are approximate then.
         cluster: one value per row, the same for rows that are not independent, such as several of
             one person; intervals are wider then, and approximate.
@@ -167,6 +174,8 @@ class Audit(ShownAndWritten):
         enough = n_desirable > 0 if self.has_labels else n_desirable == 1
         usual = [name for name in known if enough or not uses_desirable(name)]
         left_out = set(known) - set(usual) if measures is None else set()
+        if tolerated_ratio(tolerance) is not None:  # demographic parity is judged by the ratio
+            usual = [name for name in usual if name != "four_fifths_rule"]
         judged = usual if measures is None else measures
         self.wanted = asked_measures(judged, others, tolerance, rows.groups.attributes)
         self.baseline_name = baseline_name
@@ -191,7 +200,6 @@ class Audit(ShownAndWritten):
         self._judge(rows, predicted, other)
         if other is not None:
             self.baseline = self._of(other)
-        self._threshold = threshold
         if y_score is not None:
             self.score = check_scores(y_score, len(rows), len(labels))
         scored = self.score, predicted, self.desirable_indices, len(labels), threshold
@@ -209,6 +217,10 @@ class Audit(ShownAndWritten):
             ("not_judged", words.not_judged(self)),
             ("strata", words.single_group_strata(self)),
             ("weights", words.WEIGHTS if self.rows.weight is not None else ""),
+            (
+                "clusters",
+                "" if self.cluster is None else words.CLUSTERS.format(len(np.unique(self.cluster))),
+            ),
             ("threshold", words.other_threshold(*scored)),
         ]
         self.warnings = tuple(words.Notice(*one) for one in notices if one[1])
@@ -416,16 +428,12 @@ class Audit(ShownAndWritten):
     def largest_difference(self) -> float:
         """Up to which difference, as in `if_different`, the verdict stays what it is; up to 1."""
 
-        def stays(difference: float) -> bool:
-            return gravest(one.verdict for one in self.if_different(difference)) == self.verdict
+        def turns(difference: float) -> bool:
+            return gravest(one.verdict for one in self.if_different(difference)) != self.verdict
 
-        if self.verdict == UNDECIDED or stays(1.0):
+        if self.verdict == UNDECIDED or not turns(1.0):
             return 1.0
-        low, high = 0.0, 1.0
-        while high - low > 1e-3:
-            middle = (low + high) / 2
-            low, high = (middle, high) if stays(middle) else (low, middle)
-        return low
+        return max(least_holding(turns, 0.0, 1.0) - 1e-3, 0.0)
 
     def _check_comparable(self) -> None:
         for name, view in self.views.items():
@@ -461,7 +469,7 @@ class Audit(ShownAndWritten):
 
         second = self._of(predicted_labels(self.rows, other, "other"))
         second.baseline, second.baseline_name = self, names[0]
-        kept = [notice for notice in self.warnings if notice.kind in words.ABOUT_ROWS]
+        kept = [one for one in self.warnings if one.kind not in words.ABOUT_PREDICTIONS]
         levelled = words.levelling_down(second.changes, names[0])
         second.warnings = (*kept, *([words.Notice("levelling_down", levelled)] if levelled else []))
         return AuditComparison(second, names)
@@ -537,6 +545,11 @@ class Audit(ShownAndWritten):
         return sections.brief(self)
 
     @property
+    def risks(self) -> list[str]:
+        """Bias, risks and limitations in sentences, for a model card."""
+        return sections.risks(self)
+
+    @property
     def accuracy(self) -> float:
         """The share of right predictions over all rows; NaN if true labels are not known."""
         if not self.has_labels:
@@ -584,13 +597,6 @@ class Audit(ShownAndWritten):
         )
 
     @cached_property
-    def thresholds(self) -> ThresholdSweep | None:
-        """The measures at other thresholds; None without `scores`, or with more than two labels."""
-        if not self.scores or len(self.labels) != 2:
-            return None
-        return ThresholdSweep(self, self.scores[0].score, self._threshold)
-
-    @cached_property
     def moves(self) -> Moves | None:
         """The rows whose prediction differs from the baseline's; None without a baseline."""
         if self.baseline is None:
@@ -616,12 +622,13 @@ class Audit(ShownAndWritten):
     def impact_table(self) -> ImpactTable | None:
         """Impact ratios of all categories, if some verdict is about ratios of selection rates.
 
-        None if none is, or if rows have weights: it counts people.
+        None if none is, or if rows have weights or clusters: it counts independent people.
         """
         from fairgrad.audit.impact import ImpactTable  # noqa: PLC0415 - it imports this module
 
         wanted = any(finding.tolerance.kind == "ratio" for finding in self.findings)
-        return ImpactTable.from_audit(self) if wanted and not self.is_weighted else None
+        is_plain = not self.is_weighted and self.cluster is None
+        return ImpactTable.from_audit(self) if wanted and is_plain else None
 
     def to_frame(self, kind: str = "rates") -> pd.DataFrame:
         """The figures as a data frame.
@@ -630,9 +637,8 @@ class Audit(ShownAndWritten):
             kind: "rates" (per group, with intervals), "groups" (sizes), "levels", "verdicts",
                 "figures" (differences and ratios), "confusion" (rows by true and predicted label),
                 "changes" (against the baseline) or "sides" (rows whose prediction differs from the
-                baseline's). Of scores: "scores" (AUC and calibration gap by group), "roc",
-                "calibration" and "thresholds" (the measures at other thresholds). Of a search:
-                "subgroups".
+                baseline's). Of scores: "scores" (AUC and calibration gap by group), "roc" and
+                "calibration". Of a search: "subgroups".
 
         Raises:
             ValueError: if there is no such kind, or no baseline to compare with.

@@ -155,16 +155,6 @@ class Change:
         return change_interval(self.moves.of_cells(comparison), comparison.cells, alpha)
 
     @cached_property
-    def level_interval(self) -> Interval:
-        """(J,) by how much each level changes, each by itself with the confidence."""
-        comparison, moved = self.after.comparison, self.moves.of_cells(self.after.comparison)
-        ends = change_interval(moved, comparison.cells, self.after.alpha)
-        total = np.where(comparison.cells.total > 0, comparison.cells.total, 1.0)
-        low, high = comparison.map.combine((moved[UP] - moved[DOWN]) / total, ends)
-        constant = comparison.map.levels(np.zeros(len(total)))  # they cancel in a difference
-        return Interval(low - constant, high - constant)
-
-    @cached_property
     def direction(self) -> NDArray[np.int64]:
         """(K,) 1 where people are surely better off, -1 where worse off, 0 where neither is sure.
 

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import chdtri, log_ndtr, ndtr, ndtri
 
 from fairgrad.audit.comparisons import MatrixMap
-from fairgrad.audit.intervals import Interval
+from fairgrad.audit.intervals import Interval, least_holding
 
 if TYPE_CHECKING:
     from fairgrad.audit.comparisons import Comparison
@@ -113,11 +113,8 @@ def _more_rows(
         return None
     if enough == 0:  # the rows there are would do four times out of five, and they did not
         return np.ceil(LEAST_MORE * size)
-    low, high = grid[enough - 1], grid[enough]
-    while high - low > 1e-3:
-        middle = (low + high) / 2
-        low, high = (low, middle) if chance(middle) >= CHANCE else (middle, high)
-    more: Floats = np.maximum(np.ceil(np.exp(high) - size), 0.0)
+    log_rows = least_holding(lambda at: chance(at) >= CHANCE, grid[enough - 1], grid[enough])
+    more: Floats = np.maximum(np.ceil(np.exp(log_rows) - size), 0.0)
     return more
 
 

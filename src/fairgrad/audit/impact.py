@@ -47,21 +47,22 @@ RATIOS = (
     "The impact ratio is the {rate} divided by that of the most selected category. Its interval "
     "holds for the ratio to the category that is most selected in truth, with {level}: multiple "
     "comparisons with the best (Hsu 1984) by MOVER limits (Donner and Zou 2012); upper limits "
-    "share the error among all pairs of categories in all tables."
+    "share the error among the tables and all pairs of categories of each."
 )
 TESTS = (
-    "SD: by how many standard deviations the category's rate differs from that of the most "
-    "selected one if both were the same in truth; courts have looked at differences of more than "
-    "two or three (Hazelwood v. United States, 1977). p: Fisher's exact test of the same, on both "
-    "sides, times the number of pairs of categories in all tables."
+    "SD: by how many standard deviations the category's rate differs from that of {against} if "
+    "both were the same in truth; courts have looked at differences of more than two or three "
+    "(Hazelwood v. United States, 1977). p: Fisher's exact test of the same, on both sides, times "
+    "the number of {pairs} of its table and the number of tables."
 )
 GLOBAL = (
-    "Global p-value {p}: if all categories were selected equally often in truth, some difference "
-    "of this size would be in the table with at most this probability."
+    "Global p-value {p}: if all categories were selected equally often in truth, a difference as "
+    "large as the largest one here would occur with at most this probability."
 )
 REFERENCE = (
-    "The impact ratio is the {rate} divided by that of {reference}, where groups have it. "
-    "Intervals hold with {level} (MOVER, Donner and Zou 2012); upper limits share the error."
+    "The impact ratio is the {rate} divided by that of {reference}. Tables without this category "
+    "compare with the most selected one. Intervals hold with {level} (MOVER, Donner and Zou 2012); "
+    "upper limits share the error."
 )
 N_METHOD = 2
 """The first notes say how the figures are made; the others, who and what they are about."""
@@ -176,10 +177,13 @@ class ImpactTable(ShownAndWritten):
                 compared; Local Law 144 allows 0.02.
 
         Raises:
-            ValueError: if the audit has sample weights: an impact table counts people.
+            ValueError: if the audit has weights or clusters: it counts independent people.
         """
-        if audit.is_weighted:
-            raise ValueError("sample_weight: an impact table counts people; audit without weights.")
+        if audit.is_weighted or audit.cluster is not None:
+            raise ValueError(
+                "sample_weight, cluster: an impact table counts independent people; audit without "
+                "them."
+            )
         views = dict(audit.views)
         if len(audit.attributes) > 2:  # the rule asks for sex by race, whatever else is recorded
             for pair in combinations(audit.attributes, 2):
@@ -225,10 +229,11 @@ class ImpactTable(ShownAndWritten):
         """How to read it, who is set aside, and who is not known."""
         level = f"{100 * self.confidence:.4g} % confidence"
         ratios = REFERENCE if self.reference else RATIOS
-        notes = [ratios.format(rate=self.rate, level=level, reference=self.reference), TESTS]
-        if not np.isnan(self.p_value):
-            notes.append(GLOBAL.format(p=_shown_p(self.p_value)))
-        notes.append(CARE)
+        tests = TESTS.format(
+            against=self.reference or "the most selected one",
+            pairs="other categories" if self.reference else "pairs of categories",
+        )
+        notes = [ratios.format(rate=self.rate, level=level, reference=self.reference), tests, CARE]
         aside = self.frame[(self.frame["set_aside"] != "") & self.frame["rate"].notna()]
         for reason, rows in aside.groupby("set_aside", sort=False):
             pairs = zip(rows["attribute"], rows["category"], strict=True)
@@ -299,7 +304,7 @@ class ImpactTable(ShownAndWritten):
         return self.sections[0]._replace(blocks=self.blocks())
 
     def _conclusion(self) -> list[str]:
-        """Which categories the four-fifths rule is about, in one sentence."""
+        """The lowest ratio, and whether all of them may be chance."""
         compared = self.frame[self.frame["impact_ratio"].notna()].sort_values("impact_ratio")
         if compared.empty:
             return []
@@ -309,7 +314,8 @@ class ImpactTable(ShownAndWritten):
             f"The {self.rate} of {words.in_sentence(str(who))} is the lowest: {ratio:.2f} times"
         )
         rule = f"The four-fifths rule asks for at least {FOUR_FIFTHS_RATIO:g}"
-        return [f"{lowest} that of {words.in_sentence(against)}. {rule}."]
+        told = [f"{lowest} that of {words.in_sentence(against)}. {rule}."]
+        return [*told, GLOBAL.format(p=_shown_p(self.p_value))]
 
 
 HEADS = ("category", "people", "selected", "rate", "impact\nratio", "interval", "share", "SD", "p")

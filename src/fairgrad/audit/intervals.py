@@ -128,6 +128,14 @@ class Proportion(NamedTuple):
         return np.where(usable, effective, np.where(is_plain, self.total, kish))
 
 
+def least_holding(holds: Callable[[float], bool], low: float, high: float) -> float:
+    """The least number, within 0.001, from which on a condition holds; it holds at `high`."""
+    while high - low > 1e-3:
+        middle = (low + high) / 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
+
+
 def clopper_pearson(value: Floats, trials: Floats, alpha: float) -> Interval:
     """Exact intervals of binomial proportions: each misses the truth at most `alpha` of the time.
 

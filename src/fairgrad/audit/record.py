@@ -29,10 +29,9 @@ from fairgrad.audit import scores, sections, words
 from fairgrad.audit.changes import change_interval
 from fairgrad.audit.counts import OVERALL
 from fairgrad.audit.subgroups import COLUMNS as SUBGROUP_COLUMNS
-from fairgrad.text import escape
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from fairgrad.audit.audit import Audit
     from fairgrad.audit.changes import Moves
@@ -40,16 +39,8 @@ if TYPE_CHECKING:
     from fairgrad.audit.verdicts import Finding
     from fairgrad.groups import Floats
 
-SCHEMA, SCHEMA_VERSION = "fairgrad.audit", 3
+SCHEMA, SCHEMA_VERSION = "fairgrad.audit", 4
 PACKAGES = ("fairgrad", "numpy", "pandas", "scikit-learn", "torch", "lightgbm")
-GROUPS_ONLY = (
-    "Group fairness compares averages of groups. It promises nothing to a single person, and "
-    "nothing about groups that were not named or about whether the true labels were recorded "
-    "fairly."
-)
-LIKE_THESE = (
-    "The figures hold for people like those audited, and for decisions taken exactly as predicted."
-)
 
 
 def audit_schema() -> dict[str, Any]:
@@ -171,49 +162,6 @@ def used_versions() -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return versions
-
-
-def bias_and_risks(values: Mapping[str, Any]) -> str:
-    """The section "Bias, risks and limitations" of a model card, from an audit's record.
-
-    Args:
-        values: an audit's record, as `Audit.record` gives it or its JSON file holds it.
-
-    Example:
-        >>> from fairgrad.audit import Audit
-        >>> y, s = [0, 1] * 200, ["a"] * 200 + ["b"] * 200
-        >>> print(bias_and_risks(Audit(y, y, s).record())[:32])
-        ## Bias, risks and limitations
-    """
-    told = []
-    for is_asked, where in ((True, ""), (False, ", by measures that were not asked for")):
-        asked = {
-            (one["measure"], one["attribute"])
-            for one in values["verdicts"]
-            if one["asked"] is is_asked
-        }
-        beyond = [
-            f"{level['name']} ({words.in_the_middle(level['measure'])})"
-            for level in values["levels"]
-            if level["beyond"] and (level["measure"], level["attribute"]) in asked
-        ]
-        if beyond:
-            names = words.listed(list(dict.fromkeys(beyond)), most=8)
-            told.append(f"Surely beyond the tolerance{where}: {names}.")
-    small = [f"{g['group']} ({g['rows']})" for g in values["groups"] if not g["judged"]]
-    if small:
-        told.append(f"Too few people to be judged: {words.listed(small, most=8)}.")
-    told += [notice["message"] for notice in values["warnings"] if notice["kind"] != "not_judged"]
-    if not values["has_labels"]:
-        told.append("True labels are not known, so errors were not measured.")
-    source = values.get("provenance")
-    if source:
-        files = [f"{one['name']}, SHA-256 {one['sha256']}" for one in source["data"]]
-        data = f"; data: {words.conjoined(files)}" if files else ""  # a data set of the package
-        told.append(f"Audited on {source['date']}, {values['rows']:,} rows{data}.")
-    told += [GROUPS_ONLY, LIKE_THESE]
-    lines = [f"**{escape(values['conclusion'])}**", *map(escape, told)]
-    return "## Bias, risks and limitations\n\n" + "\n".join(f"- {line}" for line in lines)
 
 
 FIGURES = ["attribute", "figure", "label", "value", "low", "high", "judged"]
@@ -342,11 +290,6 @@ def _score_frame(audit: Audit, kind: str) -> pd.DataFrame:
     return joined.assign(label=named)
 
 
-def _or_empty(columns: list[str], frame: pd.DataFrame | None) -> pd.DataFrame:
-    """The frame, or one without rows."""
-    return pd.DataFrame(columns=columns) if frame is None else frame
-
-
 FRAMES: dict[str, Callable[[Audit], pd.DataFrame]] = {
     "verdicts": verdicts_frame,
     "groups": groups_frame,
@@ -357,8 +300,9 @@ FRAMES: dict[str, Callable[[Audit], pd.DataFrame]] = {
     "changes": changes_frame,
     "sides": sides_frame,
     **{kind: partial(_score_frame, kind=kind) for kind in scores.TABLES},
-    "thresholds": lambda a: _or_empty(scores.SWEEP_COLUMNS, getattr(a.thresholds, "frame", None)),
-    "subgroups": lambda a: _or_empty(SUBGROUP_COLUMNS, getattr(a.subgroups, "frame", None)),
+    "subgroups": lambda audit: (
+        pd.DataFrame(columns=SUBGROUP_COLUMNS) if audit.subgroups is None else audit.subgroups.frame
+    ),
 }
 
 

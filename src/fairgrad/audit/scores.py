@@ -3,9 +3,6 @@
 A score belongs to one label. Of two labels it is the desirable one's; of more, each label has its
 own and is compared with all others. Rows are sorted once; every figure of every group is then a
 sum over stretches of sorted rows, so that millions of them take seconds.
-
-`ThresholdSweep` says what other thresholds on the same scores would do; each is judged as the audit
-itself is.
 """
 
 from __future__ import annotations
@@ -18,9 +15,8 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit, logit, ndtri
 
-from fairgrad.audit.counts import OVERALL, CountTable
+from fairgrad.audit.counts import OVERALL
 from fairgrad.audit.intervals import Interval, Proportion
-from fairgrad.audit.verdicts import FAIR
 from fairgrad.columns import as_array
 
 if TYPE_CHECKING:
@@ -28,8 +24,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fairgrad.audit.audit import Audit
-    from fairgrad.audit.verdicts import Finding
     from fairgrad.groups import Floats, GroupedRows, Ints
 
 CALIBRATION_BINS, ROC_POINTS = 10, 60
@@ -340,106 +334,3 @@ TABLES = {
     "calibration": [*KEYS, "from", "to", "rows", "mean_score", "rate", "low", "high"],
 }
 """The columns of every table of scores."""
-MOST_THRESHOLDS = 100
-CELLS = 20_000
-"""So many groups times thresholds are judged at most: of many groups at fewer thresholds."""
-
-SWEEP_COLUMNS = ["measure", "attribute", "threshold", "present", "value", "low", "high", "verdict"]
-SWEEP_COLUMNS += ["holds", "accuracy", "selection_rate"]
-SAME_ROWS = (
-    "Thresholds were tried on the rows of this audit, so the best of them looks better here than "
-    "it will elsewhere: choose on other rows than those it is judged on."
-)
-
-
-@dataclass(frozen=True, eq=False)
-class ThresholdSweep:
-    """Every measure asked for, at thresholds along the scores.
-
-    Attributes:
-        audit: of the predictions as they are.
-        score: (N,) of the desirable label.
-        threshold: the one the predictions are said to be made with; None if that is not known.
-    """
-
-    audit: Audit
-    score: Floats
-    threshold: float | None
-
-    @cached_property
-    def present(self) -> float | None:
-        """Where the predictions switch; None if not at one threshold, or if they never do."""
-        (positive,) = self.audit.desirable_indices
-        highest_no, lowest_yes = switch(self.score, self.audit.predicted == positive)
-        if highest_no > lowest_yes:
-            return None
-        if self.threshold is not None and highest_no <= self.threshold <= lowest_yes:
-            return float(self.threshold)
-        if not np.isfinite(highest_no + lowest_yes):
-            return None
-        return (highest_no + lowest_yes) / 2
-
-    @cached_property
-    def grid(self) -> Floats:
-        """(T,) the thresholds tried: scores that occur, evenly by rows; the lowest selects all."""
-        findings = self.audit.asked
-        groups = sum(len(finding.table.size) for finding in findings)
-        most = max(min(MOST_THRESHOLDS, CELLS // max(groups, 1)), 12)
-        ordered = np.sort(self.score)
-        distinct = ordered[np.append(True, ordered[1:] != ordered[:-1])]
-        evenly = np.linspace(0, len(ordered) - 1, most).astype(np.int64)
-        thresholds: Floats = distinct if len(distinct) <= most else np.unique(ordered[evenly])
-        return thresholds
-
-    @cached_property
-    def frame(self) -> pd.DataFrame:
-        """One row per measure asked for, way of grouping and threshold, ascending.
-
-        A measure holds where the figure of its verdict lies within the tolerance; the verdict says
-        whether that is sure.
-        """
-        audit, rows = self.audit, []
-        (positive,) = audit.desirable_indices
-
-        def judge(threshold: float, table: CountTable, findings: Sequence[Finding]) -> None:
-            mass = table.mass.sum(axis=0)
-            shares = mass.trace() / mass.sum(), mass[:, positive].sum() / mass.sum()
-            for place, finding in enumerate(findings):
-                value, low, high, verdict = finding.judgement
-                holds = not np.isnan(value) and finding.tolerance.settle(value, value) == FAIR
-                key = [place, finding.measure, finding.attribute, threshold, table is audit.table]
-                rows.append([*key, value, low, high, verdict, holds, *map(float, shares)])
-
-        for threshold in self.grid.tolist():
-            predicted = np.where(self.score >= threshold, positive, 1 - positive)
-            table = CountTable.from_rows(audit.rows, predicted, cluster=audit.cluster)
-            judge(threshold, table, audit.findings_of(table))
-        if self.present is not None:
-            judge(self.present, audit.table, audit.asked)
-        frame = pd.DataFrame(rows, columns=["place", *SWEEP_COLUMNS])
-        frame = frame.sort_values(["place", "threshold", "present"], kind="stable")
-        return frame[SWEEP_COLUMNS].reset_index(drop=True)
-
-    def holding(self, finding: Finding) -> list[dict[Any, Any]]:
-        """The thresholds at which a measure holds and that select some people but not all."""
-        one = self.frame
-        is_of = (one["measure"] == finding.measure) & (one["attribute"] == finding.attribute)
-        selects = (one["selection_rate"] > 0) & (one["selection_rate"] < 1)
-        return one[is_of & selects & one["holds"]].to_dict(orient="records")
-
-    def best_holding(self, finding: Finding) -> dict[Any, Any] | None:
-        """The most accurate threshold at which a measure holds; None if it holds at none."""
-        return max(self.holding(finding), key=lambda row: row["accuracy"], default=None)
-
-    def sentence(self, finding: Finding) -> str:
-        """Where a measure holds, and what that costs."""
-        rows, best = self.holding(finding), self.best_holding(finding)
-        if best is None:
-            return "Holds at no threshold tried."
-        ends = " to ".join(dict.fromkeys(f"{row['threshold']:.3g}" for row in (rows[0], rows[-1])))
-        sure = "" if best["verdict"] == FAIR else f" ({best['verdict']})"
-        return (
-            f"Holds at {len(rows)} of the thresholds tried, {ends}; most accurate at "
-            f"{best['threshold']:.3g}, where {100 * best['selection_rate']:.1f} % are selected and "
-            f"{100 * best['accuracy']:.1f} % of the predictions are right{sure}."
-        )

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from fairgrad.audit.audit import Audit
     from fairgrad.audit.changes import Change
     from fairgrad.audit.comparisons import Comparison
+    from fairgrad.audit.counts import CountTable
     from fairgrad.audit.verdicts import Finding
     from fairgrad.groups import Floats, Groups
 
@@ -45,6 +46,7 @@ LIMITS = (
     "Equal rates between groups do not make each single decision right or just.",
     "The figures hold for data like these, at the threshold these predictions were made with.",
     "Groups that were not recorded, or were merged, may still be treated unequally.",
+    "Labels are taken as they were recorded, fairly or not.",
     "Measures contradict each other where base rates differ: which one matters is a choice.",
 )
 
@@ -205,7 +207,7 @@ def _phrase(comparison: Comparison, cell: int, groups: Groups) -> tuple[str, str
 def conclusion(audit: Audit) -> tuple[str, ...]:
     """What the audit found, in a few sentences: the rates, the verdict, the accuracy."""
     finding, values = worst_finding(audit), compared_values(audit)
-    rows = f"{100 * audit.confidence:.4g} % confidence, {words.n_of(audit.table.n_rows, 'row')}"
+    rows = f"{100 * audit.confidence:.4g} % confidence, {_judged_rows(audit, finding.table)}"
     if values is None:
         j = 0 if np.isnan(finding.levels).all() else _largest(finding.levels)
         of, name = words.in_the_middle(finding.measure), finding.comparison.names[j]
@@ -222,13 +224,21 @@ def conclusion(audit: Audit) -> tuple[str, ...]:
     return tuple(sentence for sentence in (*sentences, _not_judged(audit)) if sentence)
 
 
+def _judged_rows(audit: Audit, table: CountTable) -> str:
+    """How many rows a verdict rests on: those of unknown group are in no comparison."""
+    known = table.n_rows + (0 if table.others is None else table.others.n_rows)
+    if known == audit.table.n_rows or audit.partly is not None:
+        return words.n_of(audit.table.n_rows, "row")
+    whose = words.conjoined(table.groups.attributes)
+    return f"the {known:,} of {audit.table.n_rows:,} rows whose {whose} is known"
+
+
 def _rates_sentence(finding: Finding, values: Mapping[str, Any], rates: Mapping[str, float]) -> str:
     """How often what is compared happens to each group."""
     known = {words.in_sentence(name): rate for name, rate in rates.items() if not math.isnan(rate)}
-    ratio = float(np.nanmin(impact_ratios(np.array([*known.values()])), initial=1.0))
-    is_small_ratio = finding.verdict == FAIR and ratio < 0.8
-    often = "at different rates" if is_small_ratio else HOW_OFTEN.get(finding.verdict, "")
-    end = f", a ratio of {ratio:.2f}." if is_small_ratio else "."
+    ratio = _small_ratio(finding, rates)
+    often = "at different rates" if ratio < 1 else HOW_OFTEN.get(finding.verdict, "")
+    end = f", a ratio of {ratio:.2f}." if ratio < 1 else "."
     often, end = (f"{often}:", end) if often else ("in", " of cases.")
     if len(known) == 2:
         who, figures = words.conjoined([*known]), words.conjoined([*map(percent, known.values())])
@@ -241,6 +251,12 @@ def _rates_sentence(finding: Finding, values: Mapping[str, Any], rates: Mapping[
     if not among and who.split()[0] in {"the", *words.PEOPLE.values()}:  # a name stays as it is
         who = words.capitalized(who)
     return f"{among}{who} are {values['predicate']} {often} {figures}{end}"
+
+
+def _small_ratio(finding: Finding, rates: Mapping[str, float]) -> float:
+    """The smallest rate over the largest if the verdict is fair nevertheless; 1 from 0.8 on."""
+    ratio = float(np.nanmin(impact_ratios(np.array([*rates.values()])), initial=1.0))
+    return ratio if finding.verdict == FAIR and ratio < 0.8 else 1.0
 
 
 def _verdict_sentence(
@@ -256,6 +272,7 @@ def _verdict_sentence(
         between = f" (interval {low:.2f} to {high:.2f})" if is_open else ""
         lowest = f"The lowest rate is {value:.2f} times the highest{between}"
         return f"{lowest}; at least {limit:.3g} is required, {so}"
+    is_small = _small_ratio(finding, rates) < 1
     every = "Both" if sum(not math.isnan(rate) for rate in rates.values()) == 2 else "All"
     who, gap = values["worst"], rates[values["worst"]] - values["reference"]
     side = f"points {'below' if gap < 0 else 'above'}"
@@ -266,7 +283,8 @@ def _verdict_sentence(
         return f"{kept}, {so}"
     of = f"{values['compared_with']}, {percent(values['reference'])}"
     if verdict == FAIR:
-        return f"{every} are within {points(limit)} points of {of}, {so}"
+        within = f"{every} are within {points(limit)} points of {of}, {so}"
+        return f"This is tolerated: {within[0].lower()}{within[1:]}" if is_small else within
     between = f"points (interval {points(low)} to {points(high)})" if is_open else "points"
     tolerated = f"{points(limit)} {'point is' if limit == 0.01 else 'points are'} tolerated"
     side = side.replace("points", between)
@@ -281,7 +299,8 @@ def _other_findings(audit: Audit, worst: Finding) -> str:
     verdict = JUDGED.get(worst.verdict, worst.verdict)
     if len(deciding) == len(audit.asked):
         closest = "; this one is the closest to the limit" if worst.verdict == FAIR else ""
-        return f"All {len(audit.asked)} comparisons are judged {verdict}{closest}."
+        every = "Both" if len(deciding) == 2 else f"All {len(deciding)}"
+        return f"{every} comparisons are {verdict}{closest}."
     names = list(dict.fromkeys(words.in_the_middle(finding.measure) for finding in deciding))
     are = "is" if len(deciding) == 1 else "are"
     of = f"{len(deciding)} of {len(audit.asked)} comparisons"
@@ -406,6 +425,27 @@ def remarks(audit: Audit) -> list[Block]:
     blocks = [Block("What would settle it", sentences=steps)] if steps else []
     warned = Block("Warnings", sentences=warnings, is_warning=True)
     return [*blocks, *([warned] if warnings else [])]
+
+
+def risks(audit: Audit) -> list[str]:
+    """Who is surely treated unequally, the warnings, and what the figures do not say."""
+    beyond: dict[bool, dict[str, None]] = {True: {}, False: {}}
+    for finding in audit.findings:
+        for name, is_beyond in zip(words.level_names(finding), finding.beyond, strict=True):
+            if is_beyond:
+                told = f"{name} ({words.in_the_middle(finding.measure)})"
+                beyond[finding.is_asked].setdefault(told)
+    wheres = {True: "", False: ", by measures that were not asked for"}
+    return [
+        *(
+            f"Surely beyond the tolerance{wheres[is_asked]}: {words.listed(list(names), most=8)}."
+            for is_asked, names in beyond.items()
+            if names
+        ),
+        *(notice.message for notice in audit.warnings),
+        *([] if audit.has_labels else ["True labels are not known, so errors were not measured."]),
+        *LIMITS,
+    ]
 
 
 def verdict_block(title: str, audit: Audit, findings: Iterable[Finding]) -> Block:
@@ -592,13 +632,11 @@ def _side(row: Mapping[Any, Any]) -> str:
 
 
 def _details(audit: Audit) -> Section:
-    """Scores, thresholds and subgroups, where there are some."""
+    """Scores and subgroups, where there are some."""
     blocks = [_scores(audit, view) for view in audit.views] if audit.scores else []
-    if audit.thresholds is not None:
-        blocks.append(_thresholds(audit))
     if audit.subgroups is not None:
         blocks.append(_subgroups(audit.subgroups))
-    return Section(DETAILS, "Scores, thresholds and subgroups", (), blocks)
+    return Section(DETAILS, "Scores and subgroups", (), blocks)
 
 
 def _scores(audit: Audit, view: str) -> Block:
@@ -626,26 +664,6 @@ def _scores(audit: Audit, view: str) -> Block:
     notes = [scores.METHOD, *([scores.CALIBRATION] if audit.scores[0].is_probability else [])]
     title = f"Scores by {view}"
     return _by_group(audit, view, title, columns, sentences=notes, chart="scores")
-
-
-def _thresholds(audit: Audit) -> Block:
-    """Every measure now, and at the most accurate threshold at which it holds."""
-    sweep = audit.thresholds
-    assert sweep is not None  # noqa: S101 - the caller looked
-    rows = []
-    for finding in audit.asked:
-        best = sweep.best_holding(finding)
-        cells = ["-", "-", "-"]
-        if best is not None:
-            at, value = f"{best['threshold']:.3g}", number(best["value"])
-            cells = [at, value, percent(best["accuracy"])]
-        now = number(finding.judgement.value)
-        rows.append([words.title(finding.measure), finding.attribute, now, *cells])
-    at = "now" if sweep.present is None else f"now, at {sweep.present:.3g}"
-    columns = ("measure", "groups by", at, "holds at", "with", "accuracy")
-    notes = (f"Accuracy now {percent(audit.accuracy)}.", scores.SAME_ROWS)
-    title = "Thresholds: the most accurate at which a measure holds"
-    return Block(title, columns, rows, notes, texts=2)
 
 
 def _subgroups(search: subgroups.SubgroupSearch) -> Block:

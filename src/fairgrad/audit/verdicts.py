@@ -10,6 +10,7 @@ rate of all rows. The shares of groups in it are estimates, and their variance i
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +19,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
-from fairgrad.audit.intervals import Interval, impact_ratios, narrowed, smallest_ratio
+from fairgrad.audit.intervals import (
+    Interval,
+    impact_ratios,
+    least_holding,
+    narrowed,
+    smallest_ratio,
+)
 from fairgrad.evaluate import unfairness
 
 if TYPE_CHECKING:
@@ -37,8 +44,8 @@ FOUR_FIFTHS = "80%"
 FAIR_SHARE = 0.98
 """Of the error allowed, what a verdict may spend on the side where it can be wrong. The rest is
 that of the other end of an interval close to the tolerance (`intervals.narrowed`)."""
-LEAST_P = 1e-12
-"""Smaller p-values are not told apart."""
+LEAST_LOG_P, MOST_LOG_P = math.log(1e-12), math.log(0.5)
+"""Smaller and larger p-values are not told apart."""
 
 
 def tolerated_ratio(tolerance: Any) -> float | None:
@@ -98,46 +105,6 @@ class Judgement(NamedTuple):
     verdict: str
 
 
-def judge(comparison: Comparison, rule: VerdictRule, alpha: float, share: float = 1.0) -> Judgement:
-    """The verdict on a measure, with the figure it rests on.
-
-    The interval of the figure, and the verdict, may be wrong `alpha` of the time; "unfair" may use
-    `share` of this error, as the rest is that of other findings.
-    """
-    value = _figure(comparison, rule)
-    if np.isnan(value):  # no level is defined
-        return Judgement(value, 0.0, 1.0, UNDECIDED)
-    base, near, far = (_limits(comparison, rule, error) for error in errors(alpha))
-    reject = near if share == 1 else _limits(comparison, rule, share * errors(alpha)[1])
-    ends = narrowed(base, near, reject, far, rule.fair_figures)
-    low, high = (float(end) for end in ends)
-    return Judgement(value, low, high, rule.settle(low, high))
-
-
-def p_values(comparison: Comparison, rule: VerdictRule) -> tuple[float, float]:
-    """The least errors at which a finding would be "fair", and at which it would be "unfair".
-
-    The verdict "fair" is said where the first is at most ``1 - confidence``, "unfair" where the
-    second is (with Holm's correction if there are several findings). 1 if neither can be said.
-    """
-    if np.isnan(_figure(comparison, rule)):
-        return 1.0, 1.0
-
-    def least_error(verdict: str) -> float:
-        def holds(error: float) -> bool:
-            return rule.settle(*map(float, _limits(comparison, rule, error))) == verdict
-
-        low, high = np.log(LEAST_P), np.log(0.5)
-        if not holds(0.5):
-            return 1.0
-        while high - low > 1e-3:
-            middle = (low + high) / 2
-            low, high = (low, middle) if holds(float(np.exp(middle))) else (middle, high)
-        return min(float(np.exp(high)) / FAIR_SHARE, 1.0)
-
-    return least_error(FAIR), least_error(UNFAIR)
-
-
 def holm_shares(p: Sequence[float], alpha: float) -> list[float]:
     """The share of the error that each of several findings may use for "unfair" (Holm 1979).
 
@@ -182,23 +149,18 @@ def _excess(comparison: Comparison, rule: VerdictRule, level: Interval) -> float
     return float(np.nanmax(np.maximum(level.high - upper, lower - level.low)))
 
 
-def _excess_limits(comparison: Comparison, rule: VerdictRule, error: float) -> Interval:
-    """The figure is that of some level, so each upper limit counts in full; lower ones share."""
+def _limits(comparison: Comparison, rule: VerdictRule, error: float) -> Interval:
+    """Limits of the figure that a verdict looks at, each wrong at most `error` of the time."""
+    if rule.kind == "ratio":
+        rates = comparison.cells.pick(lambda counts: counts[comparison.ratio_row])
+        return smallest_ratio([rates], error, comparison.reference)
+    # The figure is that of some level, so each upper limit counts in full; lower ones share.
     high = _excess(comparison, rule, level_limits(comparison, error))
     shared = error / max(int(comparison.tested.sum()), 1)
     low, top = level_limits(comparison, shared)
     least = _excess(comparison, rule, Interval(top, low))  # each level as fair as it may be
-    if rule.kind == "level":
-        least = max(least, 0.0)
+    least = max(least, 0.0) if rule.kind == "level" else least
     return Interval(np.asarray(least), np.asarray(high))
-
-
-def _limits(comparison: Comparison, rule: VerdictRule, error: float) -> Interval:
-    """Limits of the figure that a verdict looks at, each wrong at most `error` of the time."""
-    if rule.kind != "ratio":
-        return _excess_limits(comparison, rule, error)
-    rates = comparison.cells.pick(lambda counts: counts[comparison.ratio_row])
-    return smallest_ratio([rates], error, comparison.reference)
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,7 +236,7 @@ class Finding:
     def least_tolerance(self) -> float:
         """The least tolerance of levels by which the verdict would be "fair"."""
         rule = VerdictRule("level", 0.0)
-        return float(_excess_limits(self.comparison, rule, errors(self.alpha)[1]).high)
+        return float(_limits(self.comparison, rule, errors(self.alpha)[1]).high)
 
     @cached_property
     def unfairness(self) -> float:
@@ -329,13 +291,42 @@ class Finding:
 
     @cached_property
     def judgement(self) -> Judgement:
-        """The figure the verdict rests on, with its interval, and the verdict."""
-        return judge(self.comparison, self.tolerance, self.alpha, self.unfair_share)
+        """The figure the verdict rests on, with its interval, and the verdict.
+
+        Both may be wrong `alpha` of the time; "unfair" may use `unfair_share` of this error.
+        """
+        value, rule, share = (
+            _figure(self.comparison, self.tolerance),
+            self.tolerance,
+            self.unfair_share,
+        )
+        if np.isnan(value):  # no level is defined
+            return Judgement(value, 0.0, 1.0, UNDECIDED)
+        base, near, far = (_limits(self.comparison, rule, error) for error in errors(self.alpha))
+        reject = (
+            near if share == 1 else _limits(self.comparison, rule, share * errors(self.alpha)[1])
+        )
+        low, high = map(float, narrowed(base, near, reject, far, rule.fair_figures))
+        return Judgement(value, low, high, rule.settle(low, high))
 
     @cached_property
     def p_values(self) -> tuple[float, float]:
-        """The least errors at which it would be called fair, and unfair if it were alone."""
-        return p_values(self.comparison, self.tolerance)
+        """The least errors at which it would be "fair", and "unfair" if it were the only finding.
+
+        "Fair" is said where the first is at most ``1 - confidence``, "unfair" where the second is
+        (with Holm's correction if there are several findings). 1 if neither can be said.
+        """
+
+        def least_error(verdict: str) -> float:
+            def holds(log_error: float) -> bool:
+                limits = _limits(self.comparison, self.tolerance, math.exp(log_error))
+                return self.tolerance.settle(*map(float, limits)) == verdict
+
+            if np.isnan(self.judgement.value) or not holds(MOST_LOG_P):
+                return 1.0
+            return min(math.exp(least_holding(holds, LEAST_LOG_P, MOST_LOG_P)) / FAIR_SHARE, 1.0)
+
+        return least_error(FAIR), least_error(UNFAIR)
 
     @property
     def verdict(self) -> str:

@@ -80,7 +80,8 @@ RATES = {
 SINGLE_RATES = "Intervals of single rates are {exact}; each holds by itself with {level}."
 EXACT = "exact (Clopper-Pearson)"
 APPROXIMATE = (
-    "approximate, because rows have weights: Clopper-Pearson with Kish's effective number of rows"
+    "approximate, because rows have weights, belong together or are counted by probability: "
+    "Clopper-Pearson with the number of independent rows that would be as certain"
 )
 LEVEL_INTERVALS = (
     "Intervals of levels, differences and ratios are MOVER's (Zou and Donner 2008; of ratios "
@@ -155,7 +156,7 @@ def conjoined(names: Sequence[str]) -> str:
 def intervals(audit: Audit) -> list[str]:
     """How the intervals are to be read."""
     level = f"{100 * audit.confidence:.4g} % confidence"
-    exact = APPROXIMATE if audit.is_weighted else EXACT
+    exact = APPROXIMATE if audit.is_weighted or audit.cluster is not None else EXACT
     return [
         SINGLE_RATES.format(exact=exact, level=level),
         LEVEL_INTERVALS.format(level=level),
@@ -290,8 +291,9 @@ def listed(names: Sequence[str], most: int = 4) -> str:
 
 
 WEIGHTS = "Rows have weights: intervals rest on effective sizes and are approximate."
-ABOUT_ROWS = {"remark", "desirable", "unknown", "empty", "not_judged", "strata", "weights"}
-"""Kinds of warnings that hold for all predictions of the same rows."""
+CLUSTERS = "Rows belong to {:,} clusters: intervals rest on these and are approximate."
+ABOUT_PREDICTIONS = {"constant", "levelling_down", "tolerance", "threshold"}
+"""Kinds of warnings that do not hold for other predictions of the same rows."""
 
 BAD_NEWS = re.compile(
     r"(deny|deni|reject|refus|declin|default|delinq|recid|reoffen|rearrest|arrest|convict|guilt|"
@@ -307,7 +309,7 @@ class Notice(NamedTuple):
 
     Attributes:
         kind: "remark", "desirable", "constant", "levelling_down", "unknown", "empty",
-            "not_judged", "strata", "tolerance", "weights" or "threshold".
+            "not_judged", "strata", "tolerance", "weights", "clusters" or "threshold".
         message: what it is, in words.
     """
 
@@ -422,7 +424,10 @@ def unknown_values(audit: Audit) -> str:
     ]
     if not unknown:
         return ""
-    excluded = "They are kept, but excluded from its groups and comparisons."
+    excluded = (
+        "They are kept, but excluded from its groups and comparisons. With probabilities of their "
+        "groups they count (Audit(membership=...))."
+    )
     text = f"{listed(unknown)}. {excluded}"
     verdicts = [both for finding in audit.asked if (both := audit.if_unknown(finding))]
     if not verdicts:

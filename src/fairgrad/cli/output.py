@@ -231,7 +231,7 @@ def model_card(outcome: AuditedModel, table: str, values: dict[str, Any]) -> str
         table: what the table is called.
         values: the audit as plain values.
     """
-    from fairgrad.audit import bias_and_risks, words  # noqa: PLC0415 - predictions need no SciPy
+    from fairgrad.audit import words  # noqa: PLC0415 - predictions need no SciPy
 
     audit, target = outcome.audit, outcome.prepared.columns.target
     verdict = f"**{audit.sections[0].title[:1]} {escape(audit.conclusion)}**"
@@ -244,7 +244,8 @@ def model_card(outcome: AuditedModel, table: str, values: dict[str, Any]) -> str
         *(f"**{escape(fault)}**" for fault in outcome.trained.faults),
         "## Use it with care",
         USE.rstrip(),
-        bias_and_risks(values),
+        "## Bias, risks and limitations",
+        "\n".join(f"- {escape(risk)}" for risk in audit.risks),
         "## Options of this run",
         _listed(outcome.settings.in_words(outcome.prepared.columns.sensitive)),
         "## Data",
