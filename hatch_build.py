@@ -60,7 +60,7 @@ class CompiledStep(BuildHookInterface):
                     f"fairgrad: no compiled step ({error}); it will be slower."
                 )
                 return None
-            (built,) = Path(folder).glob("_step*.so") or Path(folder).glob("_step*.pyd")
+            (built,) = (f for f in Path(folder).glob("_step*") if f.suffix in {".so", ".pyd"})
             target = source.with_name(built.name)
             # Renamed into place: a running process that has loaded the old file keeps it. Written
             # over, the file would change under it and the process would crash.

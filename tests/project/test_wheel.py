@@ -193,19 +193,35 @@ def test_an_audit_needs_few_packages(contents):
     assert not {"torch", "skops", "safetensors", "requests", "altair"} & set(found)
 
 
-def test_without_a_compiler_the_wheel_is_pure_python(tmp_path, monkeypatch):
-    shutil.copytree(ROOT / "src" / "fairgrad" / "torch", tmp_path / "src" / "fairgrad" / "torch")
-    for built in (tmp_path / "src").rglob("_step*.so"):
-        built.unlink()
-    monkeypatch.setenv("CC", "false")
+@pytest.fixture
+def hook(tmp_path):
+    """The step of the build that compiles, on a copy of the sources; and its warnings."""
+    ignored = shutil.ignore_patterns("__pycache__", "*.so", "*.pyd")
+    sources = Path("src", "fairgrad", "torch")
+    shutil.copytree(ROOT / sources, tmp_path / sources, ignore=ignored)
     spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    said = []
-    app = SimpleNamespace(display_warning=said.append)
-    hook = module.CompiledStep(str(tmp_path), {}, None, None, str(tmp_path), "wheel", app)
+    warned = []
+    app = SimpleNamespace(display_warning=warned.append)
+    made = module.CompiledStep(str(tmp_path), {}, None, None, str(tmp_path), "wheel", app)
+    return SimpleNamespace(initialize=made.initialize, warned=warned, sources=tmp_path / sources)
+
+
+def test_without_a_compiler_the_wheel_is_pure_python(hook, monkeypatch):
+    monkeypatch.setenv("CC", "false")
     data = {"artifacts": []}
     hook.initialize("standard", data)
     assert data == {"artifacts": []}
-    assert "slower" in said[0]
-    assert not list((tmp_path / "src").rglob("_step*.so"))
+    assert "slower" in hook.warned[0]
+    assert not list(hook.sources.rglob("_step*.so"))
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no compiler")
+def test_the_module_is_found_under_its_name_on_windows(hook, monkeypatch):
+    monkeypatch.setattr("setuptools.command.build_ext.get_abi3_suffix", lambda: ".pyd")
+    data = {"artifacts": []}
+    hook.initialize("standard", data)
+    assert data["artifacts"] == ["src/fairgrad/torch/_step.pyd"]
+    assert data["tag"].startswith("cp311-abi3-")
+    assert not hook.warned
