@@ -1,13 +1,12 @@
-"""Make the model you have fair
-============================
+"""Make an existing classifier fair
+================================
 
-Any classifier that gives probabilities becomes fair by a handful of numbers: no training loop, no
-new kind of model, and no sensitive value to predict.
+Wrap any classifier with ``predict_proba``. Its decisions become fair. You need the sensitive values
+to fit, not to predict.
 """
 
 # %%
-# A logistic regression on Adult, as many have one. Women with a high income are missed more often
-# than men.
+# A logistic regression on Adult. It overlooks women with a high income more often than men.
 
 import altair as alt
 import pandas as pd
@@ -40,10 +39,10 @@ def judged(name, predicted):
 pd.DataFrame([judged("as it is", model.predict(X_test))]).round(4)
 
 # %%
-# Now the same model within :class:`~fairgrad.sklearn.FairDecisionClassifier`. With ``prefit=True``
-# the fitted model stays as it is: only models of the groups and one multiplier per constraint are
-# added. Without it, copies of the model are fitted in three folds. ``epsilon`` is the largest level
-# allowed, 0.05 by default; this page asks for stricter fairness.
+# Wrap it in :class:`~fairgrad.sklearn.FairDecisionClassifier`. With ``prefit=True`` your fitted
+# model does not change. Without it, copies of the model are fitted in three folds, which takes
+# longer and works better for models that overfit. ``epsilon`` is the largest level allowed: 0.05 by
+# default, 0.03 here.
 
 kept = FairDecisionClassifier(model, MEASURE, 0.03, prefit=True)
 kept.fit(X_train, y_train, sensitive_features=sex_train)
@@ -59,20 +58,18 @@ pd.DataFrame(
 ).round(4)
 
 # %%
-# What it does
-# ------------
-# The most accurate rule that keeps the constraints is known in closed form. It weighs the
-# probabilities of the cells, ``h(x) = argmax_l sum_r w_(l,r) P(y = l, s = r | x)``, and the weights
-# come from the multipliers:
+# How it decides
+# --------------
+# The classifier estimates how likely each combination of label and group is. It multiplies each
+# probability by a weight and predicts the label with the largest sum,
+# ``h(x) = argmax_l sum_r w_(l,r) P(y = l, s = r | x)``. If the probabilities are right, this is the
+# most accurate fair decision. These are the weights:
 
 pd.DataFrame({"cell": refitted.cell_names_, "weight": refitted.cell_weights_}).round(3)
 
 # %%
-# Strict equalized odds asks to give up what the model knows better about one of the groups. See
-# :doc:`/understand/levelling_down` before you ask for exact fairness.
-#
-# ``predict`` makes the fair decision. ``predict_proba`` is still the probability of the label, as
-# the model estimates it:
+# ``predict`` returns the fair decision. ``predict_proba`` still returns the probability of each
+# label, as your model estimates it:
 
 pd.DataFrame(
     {
@@ -83,22 +80,24 @@ pd.DataFrame(
 ).round(3)
 
 # %%
-# Exact fairness and the lottery
-# ------------------------------
-# Often no single rule keeps exact equalized odds. ``lottery=True`` then mixes a few rules: a keyed
-# digest of each row decides which rule applies, so the same row always gets the same answer. The
-# mixture keeps the bounds on the rows of the fit.
+# Exact fairness by lottery
+# -------------------------
+# Often no single rule meets exact equalized odds. With ``lottery=True`` the classifier mixes a few
+# rules. A hash of the row decides which rule applies, so the same row always gets the same answer.
+# The mixture keeps the bounds on the training rows. Exact fairness can make some people worse off
+# without helping others: see :doc:`/understand/levelling_down`.
 
 drawn = FairDecisionClassifier(model, MEASURE, 0.0, prefit=True, lottery=True, random_state=0)
 drawn.fit(X_train, y_train, sensitive_features=sex_train)
-pd.DataFrame([judged("drawn by lot", drawn.predict(X_test))]).round(4)
+pd.DataFrame([judged("lottery", drawn.predict(X_test))]).round(4)
 
 # %%
-# How much fairness for how much accuracy
-# ---------------------------------------
-# The model is fitted once; all slacks together take seconds. The second line may look at the
-# sensitive value to predict (``use_sensitive=True``), which the law may forbid. Here it gains next
-# to nothing: other columns of Adult, such as being a wife, give the sex away.
+# What fairness costs
+# -------------------
+# A frontier shows the accuracy for several epsilons. The base model is fitted only once. The second
+# line is for models that use the sensitive value to predict (``use_sensitive=True``), which the law
+# may forbid (:doc:`/understand/aware`). Here it hardly helps, because other columns of Adult, such
+# as "wife", reveal the sex.
 
 lines = []
 for name, aware in {"without sex": False, "with sex": True}.items():
@@ -128,6 +127,4 @@ alt.Chart(points).mark_line(point=True).encode(
 )
 
 # %%
-# Any other classifier works the same way: random forests, LightGBM, a calibrated model, a skorch
-# network. Models are cross-fitted: each row is judged by a model that has not learnt from it, and
-# the result is the mean of the folds' models.
+# Random forests, LightGBM, calibrated models and skorch networks work the same way.

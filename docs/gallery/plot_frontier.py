@@ -1,13 +1,12 @@
-"""Choose a point on the frontier
-==============================
+"""See what fairness costs, and choose
+===================================
 
-How much accuracy does fairness cost here? Train models from exactly fair to plain in one pass,
-look, and choose.
+Train models from exactly fair to unconstrained in one pass, compare them, and choose one.
 """
 
 # %%
-# Thirty-two linear models, one for each epsilon (the largest level that is tolerated), trained
-# side by side as one stack. That takes little longer than a single model.
+# A frontier has 32 linear models, one for each epsilon. They are trained together, which takes
+# about three times as long as one model.
 
 from sklearn.model_selection import train_test_split
 
@@ -24,17 +23,17 @@ frontier.fit(X_train, y_train, sensitive_features=sex_train, test=(X_test, y_tes
 frontier.points_[["epsilon", "validation_accuracy", "validation_unfairness"]].iloc[::6].round(4)
 
 # %%
-# A rule first, then a model
-# --------------------------
-# Decide what you need before you look at test figures: "at most 0.02 unfair", or "at least 84 %
-# accurate". The choice is made on validation rows, which no model was trained on.
+# Choose a model
+# --------------
+# Decide what you need before you look at the test rows: an unfairness of at most 0.02, or an
+# accuracy of at least 84 %. ``choose`` uses validation rows, on which no model was trained.
 
 chosen = frontier.choose(max_unfairness=0.02)
 frontier.plot(chosen=chosen)
 
 # %%
-# Then look once at the test rows. Validation figures of a chosen model are a little too good,
-# since it was chosen for them; the test rows say what to expect.
+# Then look at the test rows, once. The validation figures of the chosen model are slightly too
+# good, because it was chosen for them.
 
 frontier.points_.loc[
     [chosen],
@@ -42,16 +41,15 @@ frontier.points_.loc[
 ].round(4)
 
 # %%
-# ``select`` gives the fitted classifier itself.
+# ``select`` returns the fitted classifier.
 
 model = frontier.select(max_unfairness=0.02)
 model.predict(X_test[:5])
 
 # %%
-# If nothing qualifies
-# --------------------
-# A wish that no model meets is an error that names the best there is, not a model that is nearly
-# right.
+# If no model qualifies
+# ---------------------
+# You get an error that names the best value any model reaches.
 
 try:
     frontier.select(min_accuracy=0.9)

@@ -1,13 +1,13 @@
-"""Lightning
-=========
+"""Train with Lightning
+====================
 
-Two lines in the module, and a callback that logs where fairness stands.
+Use the fair loss in a ``LightningModule`` and log fairness with a callback.
 """
 
 # %%
-# The loss is an attribute of the module and is called in ``training_step``. That is all: the
-# multipliers are then in every checkpoint, and ``validation_step`` gets the plain loss, as
-# Lightning has called ``eval()``.
+# Make the loss an attribute of the module and call it in ``training_step``. Then every checkpoint
+# contains its state. In ``validation_step`` it returns the plain loss, because Lightning calls
+# ``eval()`` first.
 
 import logging
 import tempfile
@@ -56,7 +56,7 @@ class Classifier(LightningModule):
 
 
 # %%
-# Batches that lie ready: the sampler draws whole batches, so no row is fetched by itself.
+# The sampler draws whole batches, which is faster than fetching single rows.
 
 train, _, _ = load("adult").split(seed=10)
 x_train, y_train, s_train = (torch.as_tensor(part) for part in train)
@@ -85,8 +85,8 @@ with tempfile.TemporaryDirectory() as folder:
     logged = pd.read_csv(f"{trainer.logger.log_dir}/metrics.csv")
 
 # %%
-# The monitor logs levels, multipliers and weights to whatever loggers there are: here a file, or
-# TensorBoard. It also stops a training that diverges, and lets several processes share one set of
+# ``FairnessMonitor`` logs levels, multipliers and weights to the loggers of the trainer, here to a
+# CSV file. It also stops a run that diverges, and lets several processes share one set of
 # multipliers.
 
 levels = logged.filter(like="fairness/level/").assign(epoch=logged["epoch"] + 1).dropna()
@@ -100,11 +100,12 @@ alt.Chart(long).mark_line(strokeWidth=3).encode(
 ).properties(
     width=480,
     height=240,
-    description="Levels of fairness over sixteen epochs of a Lightning training: they part as the "
-    "model learns, and then turn back towards 0.",
+    description="Levels of fairness over sixteen epochs of a Lightning training: they move away "
+    "from 0 while the model learns, and then back towards 0.",
 )
 
 # %%
+# It also logs how many rows have a negative weight (:doc:`plot_negative_weights`).
 
 share = logged["fairness/negative_share"].dropna().iloc[-1]
 print(f"share of rows with a negative weight at the end: {share:.2f}")

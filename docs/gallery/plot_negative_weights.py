@@ -1,13 +1,13 @@
 """Why negative weights are needed
 ===============================
 
-Lemma 1 of the paper as a picture: sometimes no model that minimises a loss with weights at or
-above 0 is fair.
+A case in which no loss with non-negative weights leads to a fair model (Lemma 1 of the paper).
 """
 
 # %%
-# Two groups, one feature, and models that are a threshold on it. In group A the feature separates
-# the labels well; in group B it says less, and fewer people have label 1.
+# There are two groups and one feature, and every model is a threshold on that feature. In group A
+# the feature separates the labels well. In group B it separates them less well, and fewer people
+# have label 1.
 
 import altair as alt
 import numpy as np
@@ -26,9 +26,9 @@ errors = pd.DataFrame(
 )
 
 # %%
-# Every model is a point: the error of A across, the error of B up. Fair by accuracy parity are
-# those on the diagonal. The best model *for group B* is marked, and even there B is worse off than
-# A: it lies above the diagonal. So every fair model is worse for both groups than some unfair one.
+# Each point of the curve is a model. The models on the diagonal are fair by accuracy parity. Even
+# the best model *for group B* lies above the diagonal: B has more errors than A. So every fair
+# model is worse for both groups than some unfair one.
 
 errors["gap"] = (errors["A"] - errors["B"]).abs()
 marked = pd.concat(
@@ -71,10 +71,9 @@ alt.layer(path, fair, points).properties(
 )
 
 # %%
-# Minimising a weighted error means sliding a straight line down until it touches the curve. With
-# weights at or above 0 the line falls from left to right, and touches the lower left end of the
-# curve: never the diagonal. For every weight of group A, here is the model that the weighted error
-# is least for:
+# Which model minimizes the weighted error? Group B has weight 1, and the weight of group A varies.
+# Non-negative weights always lead to a model at the lower left of the curve, never to one on the
+# diagonal:
 
 
 def best_for(weight):
@@ -104,14 +103,14 @@ alt.Chart(gaps).mark_line(strokeWidth=3).encode(
 )
 
 # %%
-# The gap changes sign only where the weight of A is negative. (Errors are counted here, so the
-# best model jumps across the diagonal; a smooth loss can stop on it.)
+# The gap changes its sign only at a negative weight of A. Here errors are counted, so the best
+# model jumps across the diagonal. With a smooth loss it can stop on the diagonal.
 
 # %%
-# Training agrees
-# ---------------
-# The same with our loss and a logistic model: once as it is, once with weights clipped at 0
-# (``negative_weights=False``, there for this comparison only).
+# The same in training
+# --------------------
+# We train a logistic model with the fair loss, once with negative weights and once with weights
+# clipped at 0. The option ``negative_weights=False`` exists only for this comparison.
 
 import torch
 
@@ -157,11 +156,11 @@ def trained(negative_weights):
 pd.DataFrame(
     [
         {"weights": name, **trained(allowed)}
-        for name, allowed in {"as they come": True, "clipped at 0": False}.items()
+        for name, allowed in {"negative allowed": True, "clipped at 0": False}.items()
     ]
 ).round(3)
 
 # %%
-# The model is fair now, but at a cost: no group's error fell, and A's rose to meet B's. That is
-# *levelling down*, and on such data every fair model does it. :doc:`/understand/levelling_down`
-# says what to do about it.
+# With negative weights the model is fair, but no group gained: the error of A rose to that of B.
+# This is called *levelling down*. On such data every fair model does it.
+# :doc:`/understand/levelling_down` shows how to avoid it.

@@ -1,11 +1,12 @@
-"""Read an audit
-=============
+"""Audit any classifier
+====================
 
-An audit takes labels, predictions and groups of any classifier. This one is a random forest that
-knows nothing of fairness.
+Pass labels, predictions and groups. The audit tells how the groups are treated, whether that is
+fair, and how certain it is.
 """
 
 # %%
+# The classifier is a random forest, trained without any thought of fairness.
 
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
@@ -25,13 +26,12 @@ audit = Audit(y_test, forest.predict(X_test), {"sex": sex_test}, tolerance=0.05)
 # %%
 # The conclusion
 # --------------
-# A few sentences say who is treated how, what is tolerated, and how certain that is.
+# The most important result, in a few sentences:
 
 print(audit.conclusion)
 
 # %%
-# The report opens with the rates that these sentences are about. The band shows which rates are
-# judged fair.
+# The report opens with a chart of these rates. The band shows which rates are judged fair.
 
 report = Report(audit, title="A random forest on the census")
 report.figures[0]
@@ -40,43 +40,43 @@ report.figures[0]
 # Verdict by measure
 # ------------------
 # Each measure is judged by its worst level. The verdict is *unfair* or *fair within tolerance* only
-# where the whole interval lies on one side of the tolerance; otherwise the verdict is *undecided*,
-# and ``rows_needed`` tells how many more people per group would settle it.
+# if the whole interval lies on one side of the tolerance. Otherwise it is *undecided*, and
+# ``audit.findings[0].rows_needed`` estimates how many more people would settle it.
 
 audit.to_frame("verdicts")[["measure", "verdict", "judged", "judged_low", "judged_high"]].round(3)
 
 # %%
 # Rates of the groups
 # -------------------
-# Every rate comes with an exact (Clopper-Pearson) interval. The true positive rate is the share of
-# those who do earn much that is recognised.
+# Every rate has an exact (Clopper-Pearson) interval. The true positive rate is the share of people
+# with a high income who are predicted to have one.
 
 next(figure for figure in report.figures if "true_positive" in figure.id)
 
 # %%
 # Levels
 # ------
-# A level is the distance of a group's rate from the rate of all rows. The bars are intervals, each
-# with 95 % confidence; the band is the tolerance. Where all bars lie in it, the verdict is fair.
+# A level is the rate of a group minus the rate of all rows. The bars are intervals with 95 %
+# confidence, and the band is the tolerance. If all bars lie within the band, the verdict is fair.
 
 next(figure for figure in report.figures if figure.id.startswith("level"))
 
 # %%
-# Figures other tools report
-# --------------------------
-# The differences and ratios of fairlearn and AIF360, with intervals, for papers and forms that ask
-# for them.
+# Figures of other tools
+# ----------------------
+# The differences and ratios that fairlearn and AIF360 report, with intervals:
 
 audit.to_frame("figures").round(3)
 
 # %%
 # Warnings
 # --------
-# What to know before trusting the figures: unknown values, small groups, constant predictions,
-# levelling down against a baseline, and so on. Here there is nothing to warn of.
+# The audit warns about unknown values, small groups, constant predictions, levelling down and other
+# problems.
 
-print(audit.warnings or "no warnings")
+for warning in audit.warnings:
+    print(warning.message)
 
 # %%
-# ``report.save("report.html")`` writes all of it into one page, ``audit.to_json()`` for machines,
-# and ``fairgrad audit`` does the same from the command line.
+# ``report.save("report.html")`` writes everything into one page, and ``audit.to_json()`` into a
+# record for programs. On the command line, ``fairgrad audit`` does the same.

@@ -1,12 +1,12 @@
 """Resume from a checkpoint
 ========================
 
-The multipliers are state of the loss. Save them with the model, and training resumes as if it had
-never stopped.
+Save the state of the loss together with the model and the optimizer. Training then continues as if
+it had never stopped.
 """
 
 # %%
-# A training run on the census, in epochs that can be repeated exactly: each has its own seed.
+# Each epoch has its own seed, so that it can be repeated exactly.
 
 import io
 
@@ -22,7 +22,7 @@ x_train, y_train, s_train = (torch.as_tensor(part) for part in train.rows(slice(
 
 
 def new_run():
-    """Model, optimiser and loss at the start."""
+    """Model, optimizer and loss at the start."""
     torch.manual_seed(0)
     model = torch.nn.Linear(x_train.shape[1], 2)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -44,14 +44,14 @@ def train_epochs(name, run, epochs):
 
 
 # %%
-# First without a break, for sixteen epochs.
+# First, sixteen epochs without interruption:
 
 unbroken = new_run()
 records = train_epochs("unbroken", unbroken, range(1, 17))
 
 # %%
-# Then with a checkpoint after eight epochs: model, optimiser and loss. A new process would load it
-# like this.
+# Then with a checkpoint of model, optimizer and loss after eight epochs. Another process would load
+# it in the same way.
 
 before = new_run()
 records += train_epochs("resumed", before, range(1, 9))
@@ -68,16 +68,15 @@ print("same weights:", torch.equal(unbroken[0].weight, resumed[0].weight))
 print("same multipliers:", torch.equal(unbroken[2].multipliers, resumed[2].multipliers))
 
 # %%
-# And with a checkpoint that forgot the loss, which starts again from 0: what it had learnt about
-# the price of each constraint is lost.
+# And with a checkpoint that does not contain the loss. Its multipliers start again from 0:
 
 checkpoint.seek(0)
 forgetful = new_run()
 for part, state in zip(forgetful[:2], torch.load(checkpoint, weights_only=True)[:2], strict=True):
     part.load_state_dict(state)
-records += train_epochs("loss forgotten", forgetful, range(9, 17))
+records += train_epochs("loss not saved", forgetful, range(9, 17))
 
-scale = alt.Scale(domain=["unbroken", "resumed", "loss forgotten"])
+scale = alt.Scale(domain=["unbroken", "resumed", "loss not saved"])
 alt.Chart(pd.DataFrame(records)).mark_line(strokeWidth=3).encode(
     x="epoch:Q",
     y=alt.Y("multiplier:Q", title="multiplier of the first constraint"),
@@ -91,10 +90,10 @@ alt.Chart(pd.DataFrame(records)).mark_line(strokeWidth=3).encode(
 )
 
 # %%
-# The state knows what it belongs to
-# ----------------------------------
-# A fingerprint of data, measure and bounds travels with it. Loading the state of another problem
-# is an error, not a silent mistake.
+# The state of another problem is refused
+# ---------------------------------------
+# The state contains a fingerprint of the data, the measure and the bounds. Loading it into a loss
+# for another problem is an error:
 
 other = CrossEntropyLoss(y_train, s_train, "demographic_parity")
 try:

@@ -1,11 +1,12 @@
-"""Several attributes at once
-==========================
+"""Several sensitive attributes
+============================
 
-Fair by sex and fair by race is not fair by sex and race. Two ways to ask, and what each gives.
+Constrain sex and race separately, or every combination of them. A model that is fair by sex and
+fair by race can still be unfair to one combination.
 """
 
 # %%
-# The census with two sensitive attributes.
+# The census table with two sensitive attributes:
 
 import altair as alt
 import pandas as pd
@@ -24,15 +25,15 @@ X_train, X_test, y_train, y_test, people_train, people_test = parts
 people.value_counts().reset_index(name="people")
 
 # %%
-# Apart, or crossed
-# -----------------
-# ``On`` names the attribute a measure speaks of. A list of them constrains each attribute by
-# itself, with a separate slack; a plain name constrains all combinations, here four groups.
+# Separately, or all combinations
+# -------------------------------
+# A list of ``On(...)`` constrains each attribute separately, and each may have its own epsilon. The
+# name of a measure alone constrains all combinations, here four groups.
 
 first, second = people.columns
 asked = {
     "plain": None,
-    "each attribute apart": [
+    "each attribute separately": [
         On(first, "demographic_parity"),
         On(second, "demographic_parity", epsilon=0.01),
     ],
@@ -46,7 +47,7 @@ models = {
 }
 
 # %%
-# The audit looks at each attribute alone and at all of them crossed.
+# The audit judges each attribute alone and the combinations.
 
 views = [first, second, f"{first} x {second}"]
 rows = []
@@ -63,8 +64,8 @@ for name, model in models.items():
         }
         for view in views
     ]
-found = pd.DataFrame(rows)
-alt.Chart(found).mark_bar().encode(
+results = pd.DataFrame(rows)
+alt.Chart(results).mark_bar().encode(
     y=alt.Y("groups:N", title=None, sort=views),
     x=alt.X("unfairness:Q", title="unfairness by demographic parity (test rows)"),
     row=alt.Row(
@@ -76,19 +77,19 @@ alt.Chart(found).mark_bar().encode(
     color=alt.Color("groups:N", legend=None, sort=views),
 ).properties(
     width=420,
-    description="Unfairness of three models by sex, by race and by both crossed: the plain model "
-    "is unfair in all, the model with each attribute apart is fair in each alone and "
-    "less so crossed, the crossed one is fair in all.",
+    description="Unfairness of three models by sex, by race and by both combined: the plain model "
+    "is unfair in all, the model with separate constraints is fair by each attribute "
+    "and less so by both combined, the model for all combinations is fair in all.",
 )
 
 # %%
 
-found.pivot_table(
+results.pivot_table(
     index=["constraints", "accuracy"], columns="groups", values="unfairness", sort=False
 ).round(4)
 
 # %%
-# Which one to ask for? Crossed groups protect people at the crossing, whom the separate demands
-# can miss. But groups multiply and shrink: with five attributes of three values there are 243,
-# many too small to say anything about (:doc:`plot_small_groups`). A row whose value is missing in
-# one attribute still counts in the others.
+# Which should you use? Combinations also protect groups such as non-white women, whom separate
+# constraints can miss. But the groups become many and small: five attributes with three values make
+# 243 groups, many of them too small to judge (:doc:`plot_small_groups`). A row whose value is
+# missing in one attribute still counts in the others.

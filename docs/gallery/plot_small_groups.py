@@ -1,13 +1,13 @@
-"""Small groups and uncertainty
-============================
+"""Judge small groups
+==================
 
-With few people in a group, no audit can tell whether a model is fair. It should then answer
-"undecided", not with a single number.
+With few people in a group, no audit can tell whether a model is fair. Its verdict is then
+"undecided", and it estimates how many more people it needs.
 """
 
 # %%
-# A model judged on one thousand people of German credit data, two hundred of them to test. Is it
-# fair to women and men?
+# The German credit data have one thousand people. We test a model on some of them. Is it fair to
+# women and men?
 
 import altair as alt
 import numpy as np
@@ -26,17 +26,17 @@ audit = Audit(test.y, predicted, {"sex": sex}, measures="equality_of_opportunity
 audit.to_frame("verdicts")[["verdict", "judged", "judged_low", "judged_high"]].round(3)
 
 # %%
-# Undecided: the level may be anywhere in the interval. The audit estimates how many more
-# people of each group would settle it four times out of five, if the rates are as observed.
+# Undecided: the true level may be anywhere in the interval. With this many more people in each
+# group, the audit would settle it with a chance of 80 %, if the rates are as observed:
 
 print(audit.findings[0].rows_needed)
 
 # %%
 # How the interval shrinks
 # ------------------------
-# Suppose a model that treats two groups a little differently: it recognises 80 % of one and 74 %
-# of the other, so that the levels are +0.03 and -0.03, within a tolerance of 0.05. The groups have
-# equally many people. Ten draws of each size:
+# Suppose a model finds 80 % of the good cases in one group and 74 % in the other. With groups of
+# equal size the levels are +0.03 and -0.03, within the tolerance of 0.05. We draw ten samples of
+# each size and audit them:
 
 rng = np.random.default_rng(1)
 rates, draws = {"A": 0.80, "B": 0.74}, []
@@ -46,7 +46,7 @@ for size in (50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000):
         y[:: max(size // 25, 1)] = 0  # some with the other label
         group = np.repeat(list(rates), size)
         right = rng.random(2 * size) < np.where(group == "A", rates["A"], rates["B"])
-        found = Audit(
+        finding = Audit(
             y,
             np.where(right, y, 1 - y),
             {"group": group},
@@ -57,10 +57,8 @@ for size in (50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000):
             {
                 "people per group": size,
                 "draw": draw,
-                "figure": found.judgement.value,
-                "upper end": found.judgement.high,
-                "lower end": found.judgement.low,
-                "verdict": found.verdict,
+                "figure": finding.judgement.value,
+                "verdict": finding.verdict,
             }
         )
 draws = pd.DataFrame(draws)
@@ -78,9 +76,9 @@ alt.Chart(counts).mark_bar().encode(
 )
 
 # %%
-# Below a few thousand people per group the honest answer is "undecided". The figure itself jumps
-# about, as the next picture shows: a small sample can look perfectly fair, or quite unfair, by
-# luck.
+# Below a few thousand people per group the verdict is mostly "undecided". The next chart shows why:
+# by chance, a small sample can look perfectly fair or very unfair. The dashed line is the true
+# level.
 
 observed = (
     alt.Chart(draws)
@@ -101,8 +99,7 @@ alt.layer(observed, true_level, data=draws).properties(
 # %%
 # What to do with small groups
 # ----------------------------
-# - Merge groups that are alike for the question at hand, or collect more people of the small ones.
-# - Split with ``split(stratified=True)``, so that every part has its share of every cell.
-# - Train with ``error_memory``, so that rare cells pool over batches, and with an ``epsilon`` no
-#   smaller than what the data can show.
-# - Report the interval, not the figure.
+# - Merge similar groups, or collect more people of the small ones.
+# - When you split the rows, keep the share of each label and group in every part (stratify).
+# - Do not choose an ``epsilon`` smaller than the data can show.
+# - Report the interval, not only the figure.

@@ -1,12 +1,11 @@
-"""Swap the loss
-=============
+"""Swap one loss in PyTorch
+========================
 
-The paper's Figure 1, drawn: one training loop, run twice, with PyTorch's cross entropy and with
-ours.
+Run the same training loop with PyTorch's cross entropy and with ours, and compare.
 """
 
 # %%
-# The data are the census that comes with the package: who earns more than 50,000 dollars a year?
+# The data set is Adult, which comes with the package: who earns more than 50,000 dollars a year?
 
 import altair as alt
 import pandas as pd
@@ -21,14 +20,14 @@ x_train, y_train, s_train = (torch.as_tensor(part) for part in train)
 x_test, y_test, s_test = (torch.as_tensor(part) for part in test)
 
 # %%
-# The loop does not know which loss it has. After every epoch it notes the levels on the test rows:
-# how much more often a group is judged rightly, given the true label, than people on average.
+# An ordinary loop. After every epoch it records the levels on the test rows: how much more often
+# the people of a group are predicted correctly than all people with the same label.
 
 MEASURE = "equalized_odds"
 
 
 def train_model(name, criterion, epochs=20):
-    """Trains a linear model; gives one record per epoch and level."""
+    """Trains a linear model; returns one record per epoch and level."""
     torch.manual_seed(0)
     model = torch.nn.Linear(x_train.shape[1], 2)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -55,8 +54,8 @@ criterion = CrossEntropyLoss(y_train, s_train, MEASURE, fairness_rate=0.01)
 fair = train_model("fair", criterion)
 
 # %%
-# With the plain loss the gaps stay where they are. With the fair one they close, and the accuracy
-# hardly moves.
+# With the plain loss the gaps remain. With the fair loss they shrink, and the accuracy hardly
+# changes.
 
 records = pd.DataFrame(plain + fair)
 title = "cell: label y, sex s (0 is female)"
@@ -81,8 +80,8 @@ last.groupby("loss", sort=False).agg(
 ).round(4)
 
 # %%
-# What the loss did: the weight of one example of each cell in the last step. Cells that were ahead
-# weigh less than 1, cells that were behind more.
+# How the loss does it: it gives each combination of label and sex a weight. With a weight above 1 an
+# error there counts more than in the plain loss, with a weight below 1 less.
 
 for name, weight in zip(criterion.cell_names, criterion.cell_weights.tolist(), strict=True):
     print(f"{name}: {weight:+.2f}")

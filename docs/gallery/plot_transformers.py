@@ -1,14 +1,14 @@
-"""Hugging Face
-============
+"""Train with Hugging Face
+=======================
 
-A trainer that takes a fair loss. The sensitive column travels with the batch, and the model never
-sees it.
+Use ``FairTrainer`` in place of ``Trainer``. It passes the sensitive column to the loss, but not to
+the model.
 """
 
 # %%
-# Short applications, made up: a pronoun and eight words about the work. Good words count
-# equally for everybody. But in these records men were hired more often, so a model learns to read
-# the pronoun.
+# The texts are made-up job applications: a pronoun and eight words about the person's work. Good
+# words count equally for everybody. But in these records men were hired more often, so a plain
+# model learns to use the pronoun.
 
 import logging
 import tempfile
@@ -53,14 +53,14 @@ train, test = applications(3000), applications(1500)
 print(" ".join(WORDS[token] for token in train[0]["input_ids"][1:]), "->", train[0]["labels"])
 
 # %%
-# ``FairTrainer`` is Hugging Face's trainer with two more arguments: the loss, and the name of the
-# sensitive column. With rates of 0 the loss is the plain one.
+# ``FairTrainer`` takes two more arguments than ``Trainer``: the loss and the name of the sensitive
+# column. With a rate of 0 the loss is the plain one, for comparison.
 
 y, s = ([row[name] for row in train] for name in ("labels", "sex"))
 
 
 def fine_tuned(rate):
-    """A small network trained with this rate; gives its predictions on the test rows."""
+    """Trains a small network with this rate; returns its predictions on the test rows."""
     set_seed(0)
     size = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
     config = BertConfig(vocab_size=len(WORDS), intermediate_size=64, **size)
@@ -97,11 +97,11 @@ def fine_tuned(rate):
 
 
 y_test, s_test = (np.array([row[name] for row in test]) for name in ("labels", "sex"))
-found = []
+results = []
 for name, rate in {"plain": 0.0, "fair": 0.02}.items():
     predicted = fine_tuned(rate)
     for sex, pronoun in enumerate(("she", "he")):
-        found.append(
+        results.append(
             {
                 "model": name,
                 "pronoun": pronoun,
@@ -112,13 +112,13 @@ for name, rate in {"plain": 0.0, "fair": 0.02}.items():
                 ).unfairness,
             }
         )
-found = pd.DataFrame(found)
+results = pd.DataFrame(results)
 
 # %%
-# With the fair loss she and he are hired about equally often. The accuracy falls, as it must: it is
-# measured against records that were not fair.
+# With the fair loss, women and men are hired about equally often. The accuracy falls, because the
+# labels are the unfair decisions of the past.
 
-alt.Chart(found).mark_bar().encode(
+alt.Chart(results).mark_bar().encode(
     y=alt.Y("pronoun:N", title=None, sort=["she", "he"]),
     x=alt.X("hired:Q", title="share hired (test rows)"),
     color=alt.Color("pronoun:N", legend=None, sort=["she", "he"]),
@@ -136,4 +136,4 @@ alt.Chart(found).mark_bar().encode(
 
 # %%
 
-found.drop_duplicates("model")[["model", "accuracy", "unfairness"]].round(3)
+results.drop_duplicates("model")[["model", "accuracy", "unfairness"]].round(3)

@@ -1,14 +1,14 @@
-"""Two processes
-=============
+"""Train in several processes
+==========================
 
-Processes that train one model share one set of multipliers. Two of them behave as one that sees
-the joined batches.
+Train with ``DistributedDataParallel``: the processes share one set of multipliers. Two processes
+give the same result as one that sees the joined batches.
 """
 
 # %%
-# What each process does is in a separate file. Two lines differ from a single process: the model
-# is wrapped, as always in PyTorch, and ``sharded=True`` means that the rows given to the loss are
-# this process's share.
+# This script runs in each process. Two things differ from training in one process: the model is
+# wrapped in ``DistributedDataParallel``, and ``sharded=True`` tells the loss that it gets only this
+# process's share of the training rows.
 #
 # .. literalinclude:: /gallery/worker_two_processes.py
 #    :language: python
@@ -28,7 +28,7 @@ from fairgrad.datasets import load
 from fairgrad.torch import CrossEntropyLoss
 
 # %%
-# ``torchrun`` starts two of it on this machine; on a cluster it starts them on many.
+# ``torchrun`` starts two of these processes here. On a cluster it starts them on many machines.
 
 command = ["torch.distributed.run", "--standalone", "--nproc-per-node=2", "worker_two_processes.py"]
 with tempfile.TemporaryDirectory() as folder:
@@ -39,7 +39,7 @@ with tempfile.TemporaryDirectory() as folder:
 print("equal multipliers in both processes:", ranks[0] == ranks[1])
 
 # %%
-# The same in this process alone, with whole batches.
+# The same training in one process, with whole batches:
 
 train, _, _ = load("german").split(seed=10)
 x_train, y_train, s_train = (torch.as_tensor(part) for part in train)
@@ -60,6 +60,7 @@ difference = (torch.tensor(alone) - torch.tensor(ranks[0])).abs().max().item()
 print(f"largest difference of a multiplier over {len(alone)} steps: {difference:.1e}")
 
 # %%
+# The multiplier of the first constraint is the same in every step:
 
 records = [
     {"who": who, "step": step + 1, "multiplier": multipliers[0]}
@@ -80,5 +81,5 @@ alt.Chart(pd.DataFrame(records)).mark_line(strokeWidth=3).encode(
 )
 
 # %%
-# In every step the processes sum their counts of right and wrong predictions: two numbers per
-# cell, one small all-reduce beside that of the gradients. :doc:`/scale` shows what that costs.
+# In every step the processes add up their counts of correct and wrong predictions, two numbers per
+# combination of label and group. :doc:`/scale` shows what that costs.
