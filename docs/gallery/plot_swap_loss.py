@@ -80,8 +80,8 @@ last.groupby("loss", sort=False).agg(
 ).round(4)
 
 # %%
-# How the loss does it: it gives each combination of label and sex a weight. With a weight above 1 an
-# error there counts more than in the plain loss, with a weight below 1 less.
+# How the loss does it: it gives each combination of label and sex a weight. With a weight above 1
+# an error there counts more than in the plain loss, with a weight below 1 less.
 
 for name, weight in zip(criterion.cell_names, criterion.cell_weights.tolist(), strict=True):
     print(f"{name}: {weight:+.2f}")
