@@ -670,12 +670,6 @@ class FairLoss(nn.Module):
             self._waiting = {name[start:]: state_dict.pop(name) for name in names}
         super()._load_from_state_dict(state_dict, prefix, *args)
 
-    def use_processes(self, processes: Processes) -> None:
-        """Shares the multipliers with these."""
-        self.processes = processes
-        if self._problems:
-            self.state.processes = processes
-
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "reduction" and value not in REDUCTIONS:
             raise ValueError(f"reduction: expected one of {list(REDUCTIONS)}, got {value!r}.")

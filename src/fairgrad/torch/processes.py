@@ -177,4 +177,6 @@ def join_processes(criterion: FairLoss, process_group: Any = None) -> None:
     if hasattr(criterion, "groups"):  # else they are learned together
         processes.check_equal(criterion.groups)
     processes.check_settings(criterion.settings)
-    criterion.use_processes(processes)
+    criterion.processes = processes
+    if hasattr(criterion, "state"):
+        criterion.state.processes = processes
