@@ -257,7 +257,7 @@ def test_bad_arguments(hiring):
 
 def test_charts_are_loaded_where_one_is_drawn():
     program = "import sys, fairgrad.frontier; sys.exit('altair' in sys.modules)"
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=100)
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_one_label_for_everybody_is_not_chosen_if_there_is_another():
@@ -302,10 +302,7 @@ def test_small_groups_are_not_judged():
         frontier.fit(X, y, sensitive_features=s)
     audit = frontier.audits_["validation"][0]
     assert frontier.points_["validation_unfairness"][0] == pytest.approx(audit.asked[0].unfairness)
-    held = np.asarray(audit.predicted), audit.rows
-    known = np.array(["few" not in name for name in audit.rows.groups.names])
-    kept = known[held[1].group]
-    by_hand = fairness_levels(
-        held[1].label[kept], held[0][kept], held[1].group[kept], "demographic_parity"
-    )
-    assert audit.asked[0].unfairness == pytest.approx(by_hand.unfairness)
+    rows, names = audit.rows, np.array(audit.rows.groups.names)
+    everyone = fairness_levels(rows.label, audit.predicted, names[rows.group], "demographic_parity")
+    large = ["few" not in name for name in everyone.names]
+    assert audit.asked[0].unfairness == pytest.approx(everyone.gaps[large].mean())

@@ -11,7 +11,7 @@ from fairgrad import fairness_levels
 from fairgrad.groups import group_rows
 from fairgrad.measures import On, among_large, constraints_of
 from fairgrad.sklearn import FairGradClassifier
-from fairgrad.sklearn.last_layer import LayerInputs, keep_bounds
+from fairgrad.sklearn.last_layer import LastLayers, LayerInputs
 from fairgrad.usefulness import FairnessWarning, ModelFigures, Suggestions, find_fault
 
 QUICK = {"random_state": 0, "verbose": False, "max_iter": 40}
@@ -113,8 +113,13 @@ def test_the_last_step_finds_a_good_threshold():
         if fairness_levels(y, predicted, s, "demographic_parity").gaps.max() <= bound:
             most_accurate = max(most_accurate, np.mean(predicted == y))
     start = np.array([[2.0, -1.0]])
-    (found, given) = keep_bounds(rows, constraints, [LayerInputs(x[:, None])], [start])
-    assert given[0].worst > 0  # there is something to do
+    layers = LastLayers(rows, constraints, [LayerInputs(x[:, None])], [start])
+    assert layers.problem.widened(bound) is None  # as wide already
+    wide = layers.problem.widened(2 * bound)
+    np.testing.assert_allclose(wide.lower, -2 * bound)
+    np.testing.assert_allclose(wide.upper, 2 * bound)
+    found = layers.keep_bounds()
+    assert layers.judged[0].worst > 0  # there is something to do
     assert found.worst == 0
     decided = (found.layer[0, 0] * x + found.layer[0, 1] > 0).astype(int)
     assert np.mean(decided == y) == pytest.approx(1 - found.error)
@@ -166,7 +171,8 @@ def test_a_model_of_no_use_is_warned_of():
 
 
 GOOD, PLAIN = ModelFigures(0.8, 0.01, 0.0), ModelFigures(0.82, 0.2, 0.2)
-CONSTANTS = [ModelFigures(0.6, 0.0, 0.0, 0), ModelFigures(0.4, 0.0, 0.0, 1)]
+ALL_NO, ALL_YES = np.zeros(9, dtype=np.int64), np.ones(9, dtype=np.int64)
+CONSTANTS = [ModelFigures(0.6, 0.0, 0.0, ALL_NO), ModelFigures(0.4, 0.0, 0.0, ALL_YES)]
 
 
 @pytest.mark.parametrize(
@@ -174,11 +180,12 @@ CONSTANTS = [ModelFigures(0.6, 0.0, 0.0, 0), ModelFigures(0.4, 0.0, 0.0, 1)]
     [
         (GOOD, PLAIN, None),
         (GOOD, None, None),
-        (GOOD._replace(only_label=1), PLAIN, "Every training row is predicted as 'yes'."),
+        (GOOD._replace(predicted=ALL_YES), PLAIN, "Every training row is predicted as 'yes'."),
         (GOOD._replace(accuracy=0.6), PLAIN, "The model is of no use: 'no' for everybody"),
         (GOOD._replace(beyond=0.02, worst=0.04), PLAIN, "epsilon=0.02 is not kept"),
         (ModelFigures(0.8, 0.204, 0.004), PLAIN._replace(worst=0.19), "less fair than the plain"),
         (GOOD._replace(accuracy=0.7), PLAIN, "Fairness costs 12.0 points of accuracy"),
+        (GOOD._replace(accuracy=0.7, beyond=0.02), PLAIN, "Fairness costs 12.0 points of accuracy"),
     ],
 )
 def test_every_fault_has_its_sentence(fair, plain, expected):
@@ -190,3 +197,12 @@ def test_every_fault_has_its_sentence(fair, plain, expected):
         assert expected in found
         assert "larger epsilon (0.032 would be enough)" in found
         assert found.endswith("use_sensitive=True if the law allows it.")
+
+
+@pytest.mark.parametrize(("n_rows", "is_said"), [(400, True), (40_000, False)])
+def test_a_loss_that_few_rows_may_hide_is_said(n_rows, is_said):
+    plain = np.arange(n_rows) % 2
+    fair = np.where(np.arange(n_rows) % 20 == 0, 1 - plain, plain)
+    figures = GOOD._replace(accuracy=0.805, predicted=fair), PLAIN._replace(predicted=plain)
+    found = find_fault(figures[0], CONSTANTS, figures[1], ["no", "yes"], Suggestions())
+    assert (found is not None and "Fairness costs 1.5 points" in found) == is_said

@@ -92,7 +92,6 @@ def test_grid_search_over_a_pipeline(hiring):
     assert search.best_params_ == {"model__epsilon": 0.0}
     results = search.cv_results_
     assert results["mean_test_fairness"][0] > results["mean_test_fairness"][1]
-    assert results["mean_test_accuracy"][0] < results["mean_test_accuracy"][1]
     # The first fold by hand: rows, sensitive values and weights reach fit and scorer.
     train, test = next(iter(folds.split(frame, hiring.y)))
     with sklearn.config_context(enable_metadata_routing=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -290,6 +291,18 @@ class JudgedDecisions:
         self.parts: tuple[JudgedCells, ...] = tuple(parts)
         self.lower = np.concatenate([cells.lower for cells in parts])
         self.upper = np.concatenate([cells.upper for cells in parts])
+
+    def widened(self, width: float) -> JudgedDecisions | None:
+        """The same rows with bounds at least so far from their middle; None if all are."""
+        with np.errstate(invalid="ignore"):  # one side may be open
+            middle = (self.lower + self.upper) / 2
+            narrow = self.upper - middle < width
+        if not narrow.any():
+            return None
+        wide = copy(self)
+        wide.lower = np.where(narrow, middle - width, self.lower)
+        wide.upper = np.where(narrow, middle + width, self.upper)
+        return wide
 
     def judged(self, decided: Ints) -> tuple[list[Floats], float]:
         """What is counted of decided labels, and what they cost.

@@ -27,7 +27,7 @@ from fairgrad.columns import as_pandas
 from fairgrad.evaluate import cell_rates, levels_of, predicted_index
 from fairgrad.groups import MIN_GROUP
 from fairgrad.measures import LargeGroups, constraints_of, desirable_labels, uses_desirable
-from fairgrad.sklearn.last_layer import LayerInputs, keep_bounds
+from fairgrad.sklearn.last_layer import LastLayers, LayerInputs
 from fairgrad.sklearn.rows import FEATURES, Scaling, read_rows
 from fairgrad.usefulness import (
     FEWER,
@@ -35,7 +35,6 @@ from fairgrad.usefulness import (
     REACHED,
     TOLERATED_LOSS,
     FairnessWarning,
-    ModelFigures,
     ShownInNotebooks,
     Suggestions,
     constant_figures,
@@ -89,7 +88,7 @@ class Schedule(NamedTuple):
     most_steps: int
 
 
-LINEAR, NETWORK = Schedule("sgd", 0.15, 30, 300, 3000), Schedule("adam", 0.003, 20, 100, 900)
+LINEAR, NETWORK = Schedule("sgd", 0.5, 30, 300, 3000), Schedule("adam", 0.003, 20, 100, 900)
 LEAST_EPOCHS = 5
 """Of linear models, and of networks. On CelebA, 120,000 rows, 13 epochs of a linear
 model end where 30 do. Small tables overfit with more steps of a network."""
@@ -151,7 +150,7 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         hidden_layer_sizes: units of the hidden layers; none is a linear model.
         dropout: share of hidden units dropped in training.
         learning_rate: step size of the weights at the start; it falls to 0 along a cosine. "auto"
-            is 0.15 for linear models, which are trained by SGD, and 0.003 for networks,
+            is 0.5 for linear models, which are trained by SGD, and 0.003 for networks,
             which are trained by Adam.
         weight_decay: of the weights, as PyTorch's optimisers have it.
         batch_size: rows per step; all rows if there are fewer.
@@ -396,13 +395,12 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
             "y_desirable": self.y_desirable,
             "cost_matrix": self.cost_matrix,
         }
-        training, validation = rows.split(self.validation_fraction, self.seed_)
         trained = train(
             rows.table(Scaling(self.offset_, self.scale_)),
             members,
             TrainingPlan(**settings),
-            rows=training,
-            validation=validation,
+            rows=rows.training,
+            validation=rows.held,
             progress=None if self.verbose == "auto" else bool(self.verbose),
         )
         if trained.interrupted:
@@ -419,8 +417,7 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         layer: Floats | None = None,
     ) -> None:
         """Sets the fitted attributes; arrays only, so that they can be saved safely."""
-        trained, held = rows.split(self.validation_fraction, self.seed_)
-        self.groups_ = rows.groups(trained)
+        self.groups_ = rows.groups
         self.state_ = {name: a.numpy() for name, a in training.state(member, epoch).items()}
         if layer is not None:  # weights and biases of the last layer come last
             parameters, flat = self.state_["network.parameters"].copy(), layer[:, :-1].ravel()
@@ -454,12 +451,11 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         is_other = layer is not None or rows.n_known is not None  # than in training
         if self.groups_ is None or not (is_other or self.sensitive_encoder_ is not None):
             return
-        held = rows.judged_rows(trained, held)
-        judged = self._judged(rows, held, "")
+        judged = self._judged(rows, rows.judged, "")
         if is_other:
             self.levels_ = self._levels(judged.X, judged)
         if self.sensitive_encoder_ is not None:
-            self.levels_unknown_ = self._levels(rows.as_unknown(held), judged)
+            self.levels_unknown_ = self._levels(rows.as_unknown(rows.judged), judged)
 
     def _levels(self, X: Any, judged: ConstrainedRows) -> Floats:
         """(J,) levels of the model's predictions for these features."""
@@ -482,53 +478,32 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         A linear model knows its training rows hardly better than others, so it must keep epsilon
         on these and on the validation rows: the more rows, the less is left to chance.
         """
-        one, held = rows.split(self.validation_fraction, self.seed_)
-        index, kind = one, "training"
-        if held is not None and one is not None:
-            index, kind = held, "validation"
+        index, kind = rows.training, "training"
+        if rows.held is not None and rows.training is not None:
+            index, kind = rows.held, "validation"
             if self._is_linear:
-                index, kind = np.concatenate([one, held]), "training and validation"
+                index = np.concatenate([rows.training, rows.held])
+                kind = "training and validation"
         people = self._judged(rows, index, kind)
-        by_epoch = held is not None or training.interrupted
+        by_epoch = rows.held is not None or training.interrupted
         options = [
             (place, _best_epoch(training, place, people.constraints, by_epoch))
             for place in (*places, plain)
         ]
-        chosen, layer, of_plain = options[0], None, None
+        search = self._search(training, options, people)
+        best = search.judged[0]
         if self.fairness_rate == "auto":
-            chosen, layer, of_plain = self._move_last_layer(training, options, people)
-        self._take_over(rows, training, *chosen, layer=layer)
-        if training.interrupted:
-            return
-        warn_of_small(self.set_aside_, stacklevel=5)
-        if of_plain is None:
-            plain_figures = self._figures(training, (plain, chosen[1]), people.constraints)
-        else:
-            plain_figures = model_figures(
-                people.constraints, people.rows, of_plain, self.cost_matrix
-            )
-        tried = [one for one, _ in options]
-        self._warn_of_fault(training, tried, people, plain_figures)
+            best = search.keep_bounds()
+        layer = None if best is search.judged[best.start] else best.layer
+        self._take_over(rows, training, *options[best.start], layer=layer)
+        if not training.interrupted:
+            warn_of_small(self.set_aside_, stacklevel=5)
+            self._warn_of_fault(people, best.decided, [one.decided for one in search.judged])
 
-    def _figures(
-        self, training: Training, option: tuple[int, int], constraints: Constraints
-    ) -> ModelFigures:
-        """How good a model was after an epoch, by its history."""
-        member, epoch = option
-        levels = training.history.levels[epoch, member, : len(constraints.c0)]
-        merit = float(training.history.merit[epoch, member])
-        by_costs = self.cost_matrix is not None
-        return ModelFigures(merit, *worst_of(constraints, levels), by_costs=by_costs)
-
-    def _move_last_layer(
+    def _search(
         self, training: Training, options: Sequence[tuple[int, int]], people: ConstrainedRows
-    ) -> tuple[tuple[int, int], Floats | None, Ints]:
-        """The most accurate model that keeps epsilon after its last layer was moved.
-
-        Returns:
-            What it was trained as; its last layer, or None if that was not moved; and the label
-            indices that the last of the models predicts, the plain one.
-        """
+    ) -> LastLayers:
+        """The last layers of trained models, judged on these rows."""
         states = [training.state(*option) for option in options]
         *_, inputs, outputs = self._sizes
         layers = []
@@ -542,31 +517,26 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
             seen = [LayerInputs(last_inputs(self._sizes, state, X)) for state in states]
         else:
             seen = [LayerInputs(people.X, self.offset_, self.scale_)] * len(layers)
-        moved, judged = keep_bounds(people.rows, people.constraints, seen, layers, self.cost_matrix)
-        layer = None if moved is judged[moved.start] else moved.layer
-        return options[moved.start], layer, judged[-1].decided
+        return LastLayers(people.rows, people.constraints, seen, layers, self.cost_matrix)
 
-    def _warn_of_fault(
-        self,
-        training: Training,
-        tried: Sequence[int],
-        people: ConstrainedRows,
-        plain: ModelFigures,
-    ) -> None:
-        """Compares the fitted model with constants and with the plain model."""
+    def _warn_of_fault(self, people: ConstrainedRows, decided: Ints, tried: Sequence[Ints]) -> None:
+        """Compares what the model decides with constants and with all that was tried.
+
+        The last one tried is the plain model.
+        """
         constraints, rows = people.constraints, people.rows
-        predicted = predicted_index(rows, self._labels(self._margins(people.X)))
-        fair = model_figures(constraints, rows, predicted, self.cost_matrix)
-        constants = constant_figures(constraints, rows, self.cost_matrix)
+        fair, *others = (
+            model_figures(constraints, rows, labels, self.cost_matrix)
+            for labels in (decided, *tried)
+        )
+        constants, plain = constant_figures(constraints, rows, self.cost_matrix), others[-1]
         enough = None  # the least max |F| of a model that is useful and costs little
         if fair.beyond > REACHED:
             enough = fair.worst
         else:
             useful = [constant.accuracy + LEAST_GAIN for constant in constants]
             least = max([plain.accuracy - TOLERATED_LOSS, *useful])
-            last = training.last_epoch
-            trained = [self._figures(training, (place, last), constraints) for place in tried]
-            enough = min((one.worst for one in trained if one.accuracy >= least), default=None)
+            enough = min((one.worst for one in others if one.accuracy >= least), default=None)
         suggestions = Suggestions(
             asked=None if np.ndim(self.epsilon) else float(self.epsilon),
             search="" if self.fairness_rate == "auto" else 'fairness_rate="auto"',
@@ -665,10 +635,10 @@ def fit_variants(
     for model in models:
         model.__dict__ |= of_features
         model._set_up(rows)
+    rows = rows.split(first.validation_fraction, first.seed_)
     if rows.is_plain:
         training = first._train(rows, first._members(rows)[:1])
-        held = rows.split(first.validation_fraction, first.seed_)[1]
-        best = _best_epoch(training, 0, None, held is not None or training.interrupted)
+        best = _best_epoch(training, 0, None, rows.held is not None or training.interrupted)
         for model in models:
             model._take_over(rows, training, 0, best)
         return list(models)

@@ -238,7 +238,7 @@ class FairDecisionClassifier(ShownInNotebooks, ClassifierMixin, MetaEstimatorMix
             sample_weight=sample_weight,
             validation=validation,
             membership=membership,
-            fit_params=fit_params,
+            **fit_params,
         )
         return fitted
 
@@ -382,16 +382,20 @@ class FairDecisionClassifier(ShownInNotebooks, ClassifierMixin, MetaEstimatorMix
         be. On rows that they have learnt from, models know rare groups better than anywhere else:
         levels there may be far from those of new rows.
         """
-        rules = self.lottery_ or [(1.0, self.pulls_)]
-        plain_rule = [(1.0, [np.zeros_like(pull) for pull in self.pulls_])]
         costs, labels = self.costs(len(self.classes_)), self.classes_.tolist()
-        self.levels_, fair = _expected(problem, tuning.probabilities, rules, costs)
-        plain = _expected(problem, tuning.probabilities, plain_rule, costs)[1]
-        rows, fault = "validation", None
+        rules = self.lottery_ or [(1.0, self.pulls_)]
+
+        def judged(tuned: DecisionProblem, probabilities: Sequence[Floats]) -> Any:
+            decided = [largest(weighted_scores(probabilities, pulls, costs)) for _, pulls in rules]
+            return _judged(tuned, decided, [share for share, _ in rules])
+
+        self.levels_, fair = judged(problem, tuning.probabilities)
+        plain = _judged(problem, [largest(weighted_scores(tuning.probabilities, (), costs))])[1]
+        rows, faults = "validation", []
         if tuning.own is not tuning.probabilities:
-            rows, learnt = "held-out", _expected(problem, tuning.own, rules, costs)[1]
+            rows, learnt = "held-out", judged(problem, tuning.own)[1]
             if learnt.beyond > REACHED and learnt.worst > fair.worst + DIFFERENCE:
-                fault = (
+                faults.append(
                     f"The model has memorized some of its training rows: max |F| is "
                     f"{learnt.worst:.4f} there, against {fair.worst:.4f} on held-out rows. Judge "
                     "it on new rows, or use a model that overfits less."
@@ -399,7 +403,7 @@ class FairDecisionClassifier(ShownInNotebooks, ClassifierMixin, MetaEstimatorMix
         self.violation_ = float(problem.violations(self.levels_).max())
         if tuning.n_known is not None:
             known = tuning.known()
-            self.levels_ = _expected(known.problem(self)[1], known.probabilities, rules, costs)[0]
+            self.levels_ = judged(known.problem(self)[1], known.probabilities)[0]
         everyone = [np.full(len(problem.label), label) for label in range(len(labels))]
         suggestions = Suggestions(
             asked=None if np.ndim(self.epsilon) else float(self.epsilon),
@@ -407,8 +411,9 @@ class FairDecisionClassifier(ShownInNotebooks, ClassifierMixin, MetaEstimatorMix
             fewer=FEWER if len(self.levels_) > 4 else "",
             enough=fair.worst if fair.beyond > REACHED else None,
         )
-        constants = [_figures(problem, one) for one in everyone]
-        return find_fault(fair, constants, plain, labels, suggestions, rows) or fault
+        constants = [_judged(problem, [one])[1] for one in everyone]
+        faults.insert(0, find_fault(fair, constants, plain, labels, suggestions, rows) or "")
+        return " ".join(filter(None, faults)) or None
 
     def costs(self, n_labels: int) -> Floats | None:
         """(L, L) the costs of predictions, checked; None if every mistake costs 1.
@@ -482,41 +487,22 @@ class FairDecisionClassifier(ShownInNotebooks, ClassifierMixin, MetaEstimatorMix
         return fitted.probabilities(X, columns)
 
 
-def _expected(
-    problem: DecisionProblem,
-    probabilities: Sequence[Floats],
-    rules: Sequence[tuple[float, Sequence[Floats]]],
-    costs: Floats | None,
+def _judged(
+    problem: DecisionProblem, decided: Sequence[Ints], shares: Sequence[float] = (1.0,)
 ) -> tuple[Floats, ModelFigures]:
-    """Levels and figures of rules by their shares."""
-    decided = [largest(weighted_scores(probabilities, pulls, costs)) for _, pulls in rules]
-    share = np.array([one for one, _ in rules])
-    figures = [_figures(problem, one) for one in decided]
-    levels = share @ [problem.levels(problem.judged(one)[0]) for one in decided]
-    if len(rules) == 1:
-        return levels, figures[0]
-    worst, beyond = _worst(problem, levels)
-    accuracy = float(share @ [one.accuracy for one in figures])
-    by_costs = problem.costs is not None
-    return levels, ModelFigures(accuracy, worst, beyond, by_costs=by_costs)
-
-
-def _figures(problem: DecisionProblem, decided: Ints) -> ModelFigures:
-    """How good decisions are on the rows of a problem."""
-    worst, beyond = _worst(problem, problem.levels(problem.judged(decided)[0]))
-    shares = cost_shares(problem.costs, len(problem.base))
-    accuracy = 1.0 - float(problem.weight @ shares[problem.label, decided])
-    only = int(decided[0]) if (decided == decided[0]).all() else None
-    return ModelFigures(accuracy, worst, beyond, only, problem.costs is not None)
-
-
-def _worst(problem: DecisionProblem, levels: Floats) -> tuple[float, float]:
-    """The largest gap, and by how much a level is beyond its bounds as they were asked for."""
+    """Levels and figures of decisions, or what is expected of several by their shares."""
+    judged = np.array([problem.levels(problem.judged(one)[0]) for one in decided])
+    levels: Floats = np.asarray(shares) @ judged
+    errors = cost_shares(problem.costs, len(problem.base))
+    wrong = [float(problem.weight @ errors[problem.label, one]) for one in decided]
+    accuracy = 1.0 - float(np.dot(shares, wrong))
     cuts = np.cumsum([len(cells.lower) for cells in problem.parts])[:-1]
     pairs = zip(problem.parts, np.split(levels, cuts), strict=True)
-    judged = [worst_of(cells.constraints, wrong) for cells, wrong in pairs]
-    worst, beyond = np.max(judged, axis=0).tolist()
-    return worst, beyond
+    worst, beyond = np.max([worst_of(cells.constraints, own) for cells, own in pairs], axis=0)
+    labels = decided[0] if len(decided) == 1 else None
+    return levels, ModelFigures(
+        accuracy, float(worst), float(beyond), labels, problem.costs is not None
+    )
 
 
 class Tuning:
@@ -622,7 +608,7 @@ def fit_decisions(
     sample_weight: Any = None,
     validation: Any = None,
     membership: Any = None,
-    fit_params: Mapping[str, Any] | None = None,
+    **fit_params: Any,
 ) -> list[FairDecisionClassifier]:
     """Fits variants of one classifier that differ in epsilon alone: its models are fitted once.
 
@@ -639,13 +625,10 @@ def fit_decisions(
         labels, y = y, column_or_1d(y, warn=True)
         assert_all_finite(y, input_name="y")
         check_consistent_length(X, y)
-    check_labels(y)
-    classes = np.unique(y)
-    if len(classes) < 2:
-        raise ValueError(f"y: expected at least two classes, got one class: {classes.tolist()}.")
+    classes = check_labels(y)
     weight = check_weights(sample_weight, len(y))
     estimator = first._estimator(X)  # noqa: SLF001 - as above
-    arguments = _routed(first, weight, fit_params or {})
+    arguments = _routed(first, weight, fit_params)
     if first.fairness_measure is None:
         with naming_rows("X"):
             target = np.searchsorted(classes, y) if takes_codes_only(estimator) else y

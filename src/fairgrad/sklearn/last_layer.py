@@ -63,6 +63,10 @@ STEP, BETWEEN = (-1.0, 3.0), (-0.5, 1.5)
 ROUNDS = 2
 """Of lines between models."""
 
+WIDENED = (0.03, 0.01)
+"""Narrower bounds are first widened to these: from a model that keeps wide bounds, the way to one
+that keeps narrow bounds is short, and fewer searches end at an inaccurate one."""
+
 ENOUGH = 1e-12
 
 
@@ -139,16 +143,8 @@ class MovedLayer(NamedTuple):
         return largest(self.scores)
 
 
-def keep_bounds(
-    rows: GroupedRows,
-    constraints: Constraints,
-    inputs: Sequence[LayerInputs],
-    layers: Sequence[Floats],
-    cost_matrix: Any = None,
-) -> tuple[MovedLayer, list[MovedLayer]]:
-    """The most accurate last layer that was found to keep the bounds; else the fairest of use.
-
-    If the most accurate of the models keeps them, that is the answer.
+class LastLayers:
+    """The last layers of trained models, judged on labelled rows.
 
     Args:
         rows: labels, groups and weights.
@@ -157,35 +153,53 @@ def keep_bounds(
         layers: (outputs, d + 1) of each model.
         cost_matrix: what mistakes cost; None if all cost the same.
 
-    Returns:
-        It, and the models as they were given, judged.
+    Attributes:
+        judged: the models as they were given, judged.
     """
-    defined = constraints.select(constraints.is_defined)
-    cells = np.unique(defined.coefficients.cell % defined.n_cells)
-    counts = np.bincount(rows.cell(defined.by_label), minlength=defined.n_cells)[cells]
-    smallest = counts[counts > 0].min(initial=len(rows))
-    room = float(np.clip(1.0 / smallest, LEAST_ROOM, MOST_ROOM))
-    costs = None if cost_matrix is None else check_costs(cost_matrix, len(rows.groups.labels))
-    parts = [JudgedCells(defined, rows, room)]
-    problem = JudgedDecisions(rows.label, rows.weight, parts, costs)
-    limit = _limit(problem, 2 if len(layers[0]) == 1 else len(layers[0]))
-    judged: list[MovedLayer] = []
-    for one, numbered in groupby(enumerate(layers), lambda pair: inputs[pair[0]]):
-        starts, together = zip(*numbered, strict=True)
-        scored = zip(starts, together, one.scores(together), strict=True)
-        judged += [_judged(problem, layer, scores, start) for start, layer, scores in scored]
-    accurate = min(judged, key=lambda one: (one.error, one.worst))
-    if accurate.worst <= 0 and accurate.error <= limit:
-        return accurate, judged
-    searches = []
-    for one in {id(one): one for one in inputs}.values():  # one for linear models
-        given = [model for own, model in zip(inputs, judged, strict=True) if own is one]
-        search = _Search(problem, one, limit, given)
-        search.repair(min(given, key=lambda model: model.penalised(PENALTY)))
-        search.connect()
-        searches.append(search)
-    best = min((search.best for search in searches), key=lambda one: _rank(one, limit))
-    return best, judged
+
+    def __init__(
+        self,
+        rows: GroupedRows,
+        constraints: Constraints,
+        inputs: Sequence[LayerInputs],
+        layers: Sequence[Floats],
+        cost_matrix: Any = None,
+    ) -> None:
+        defined = constraints.select(constraints.is_defined)
+        cells = np.unique(defined.coefficients.cell % defined.n_cells)
+        counts = np.bincount(rows.cell(defined.by_label), minlength=defined.n_cells)[cells]
+        smallest = counts[counts > 0].min(initial=len(rows))
+        room = float(np.clip(1.0 / smallest, LEAST_ROOM, MOST_ROOM))
+        costs = None if cost_matrix is None else check_costs(cost_matrix, len(rows.groups.labels))
+        parts = [JudgedCells(defined, rows, room)]
+        self.problem = JudgedDecisions(rows.label, rows.weight, parts, costs)
+        self.inputs = inputs
+        self.judged: list[MovedLayer] = []
+        for one, numbered in groupby(enumerate(layers), lambda pair: inputs[pair[0]]):
+            starts, together = zip(*numbered, strict=True)
+            for start, layer, scores in zip(starts, together, one.scores(together), strict=True):
+                self.judged.append(_judged(self.problem, layer, scores, start))
+
+    def keep_bounds(self) -> MovedLayer:
+        """The most accurate last layer that was found to keep the bounds; else the fairest of use.
+
+        If the most accurate of the models keeps them, that is the answer.
+        """
+        problem, limit = self.problem, _limit(self.problem, len(self.judged[0].scores))
+        accurate = min(self.judged, key=lambda one: (one.error, one.worst))
+        if accurate.worst <= 0 and accurate.error <= limit:
+            return accurate
+        found = []
+        for one in {id(one): one for one in self.inputs}.values():  # one for linear models
+            given = [m for own, m in zip(self.inputs, self.judged, strict=True) if own is one]
+            for wide in filter(None, [*map(problem.widened, WIDENED), problem]):
+                starts = [_judged(wide, m.layer, m.scores, m.start) for m in given]
+                search = _Search(wide, one, limit, starts)
+                search.repair(min(starts, key=lambda model: model.penalised(PENALTY)))
+                search.connect()
+                given = [*given, search.best]
+            found.append(given[-1])
+        return min(found, key=lambda one: _rank(one, limit))
 
 
 def _rank(model: MovedLayer | Figures, limit: float) -> tuple[bool, float, float]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -48,35 +48,29 @@ class Scaling(NamedTuple):
     offset: Floats
     scale: Floats
 
-    def apply(self, *parts: Any) -> Any:
-        """The scaled features of all parts, one below the other, in the precision of the first."""
-        dtype = parts[0].dtype
-        offset, scale = self.offset.astype(dtype), self.scale.astype(dtype)
-        if sparse.issparse(parts[0]):
-            scaled = sparse.vstack(parts, format="csr", dtype=dtype)
+    def apply(self, X: Any) -> Any:
+        """The scaled features, in their own precision."""
+        offset, scale = self.offset.astype(X.dtype), self.scale.astype(X.dtype)
+        if sparse.issparse(X):
+            scaled = X.tocsr(copy=True)
             scaled.data = scaled.data / scale[scaled.indices]
             return scaled
-        scaled = np.concatenate(parts, dtype=dtype)  # the one copy: tables may be large
-        scaled -= offset
+        scaled = X - offset  # the one copy: tables may be large
         scaled /= scale
         return scaled
 
-    def in_single_precision(self, *parts: Any) -> Any:
+    def in_single_precision(self, X: Any) -> Any:
         """The same, scaled before it is rounded; None if some features are too large for it."""
         with np.errstate(over="ignore"):
-            if sparse.issparse(parts[0]):
-                scaled = self.apply(*parts).astype(np.float32)
+            if sparse.issparse(X):
+                scaled = self.apply(X).astype(np.float32)
                 return scaled if np.isfinite(scaled.data).all() else None
-            n, first = sum(len(rows) for rows in parts), 0
-            scaled = np.empty((n, parts[0].shape[1]), dtype=np.float32)
-            for rows in parts:
-                for start in range(0, len(rows), PIECE):
-                    piece = (rows[start : start + PIECE] - self.offset) / self.scale
-                    rounded = scaled[first : first + len(piece)]
-                    rounded[:] = piece
-                    if not np.isfinite(rounded).all():
-                        return None
-                    first += len(piece)
+            scaled = np.empty(X.shape, dtype=np.float32)
+            for start in range(0, len(X), PIECE):
+                piece = slice(start, start + PIECE)
+                scaled[piece] = (X[piece] - self.offset) / self.scale
+                if not np.isfinite(scaled[piece]).all():
+                    return None
         return scaled
 
 
@@ -85,50 +79,46 @@ class FittingRows:
     """What an estimator is fitted to, and the rows it is judged on if they are given.
 
     Attributes:
-        X: (n, features) array or CSR matrix; of an aware model the encoded sensitive values are
-            its last columns.
-        everyone: labels, groups and weights of the n rows, then of those to judge on. For a plain
-            model all are in one group.
+        X: (N, features) array or CSR matrix: the n rows to fit, then those to judge on. The last
+            columns of an aware model are the encoded sensitive values.
+        everyone: labels, groups and weights of the N rows. For a plain model all are in one group.
         classes: the class labels as the user has them.
+        n: how many rows there are to fit.
         is_plain: whether no sensitive values are needed.
-        X_judged: features of the rows given to judge on; None if there are none.
         encoder: of the sensitive values, for an aware model; None for others.
         measure: the model's measure among the groups of enough rows; None for a plain model.
         n_known: how many of the n rows, the first ones, have a known group, if the others are
             there once per group; None if each row is there once.
+        training: numbers of the rows to train on; None for all of them.
+        held: numbers of the rows to judge on, if these are others.
     """
 
     X: Any
     everyone: GroupedRows
     classes: NDArray[Any]
+    n: int
     is_plain: bool
-    X_judged: Any = None
     encoder: SensitiveEncoder | None = None
     measure: Any = None
     n_known: int | None = None
+    training: Ints | None = None
+    held: Ints | None = None
 
     def __len__(self) -> int:
-        n: int = self.X.shape[0]
-        return n
-
-    def groups(self, rows: Ints | None = None) -> Groups | None:
-        """Groups with the frequencies of some rows, or of all n; None for a plain model."""
-        if self.is_plain:
-            return None
-        return self._all_groups if rows is None else self.everyone.take(rows).groups
+        return self.n
 
     @cached_property
-    def _all_groups(self) -> Groups:
-        return self.everyone.take(slice(len(self))).groups
+    def groups(self) -> Groups | None:
+        """Groups with the frequencies of the training rows; None for a plain model."""
+        return None if self.is_plain else self.people(self.training).groups
 
     @cached_property
     def scaling(self) -> Scaling:
         """The (weighted) mean and standard deviation of each feature; constant ones stay as is."""
-        X, weight = self.X, self.everyone.weight
-        weight = None if weight is None else np.ascontiguousarray(weight[: len(self)])
+        X, weight = self.X[: self.n], self.people(None).weight
         with np.errstate(over="ignore", invalid="ignore"):
             if sparse.issparse(X):
-                ones = np.ones(len(self)) if weight is None else weight
+                ones = np.ones(self.n) if weight is None else weight
                 share = ones / ones.sum()
                 mean = np.asarray(share @ X, dtype=np.float64).ravel()
                 variance = np.asarray(share @ X.multiply(X), dtype=np.float64).ravel() - mean**2
@@ -145,27 +135,19 @@ class FittingRows:
         return Scaling(offset, np.where(spread > smallest, spread, 1.0))
 
     def features(self, rows: Ints | None) -> Any:
-        """The features of some rows, which may be among those to judge on; None: the n rows."""
-        if rows is None:
-            return self.X
-        is_judged = rows >= len(self)
-        if not is_judged.any():
-            return self.X[rows]
-        judged = self.X_judged[rows[is_judged] - len(self)]
-        if is_judged.all():
-            return judged
-        parts = [self.X[rows[~is_judged]], judged]  # rows to judge on come last
-        return sparse.vstack(parts, format="csr") if sparse.issparse(judged) else np.vstack(parts)
+        """The features of some rows; None: the n rows."""
+        return self.X[: self.n] if rows is None else self.X[rows]
 
     def people(self, rows: Ints | None) -> GroupedRows:
         """Who some rows are; None: the n rows."""
-        return self.everyone.take(slice(len(self)) if rows is None else rows)
+        return self.everyone.take(slice(self.n) if rows is None else rows)
 
-    def judged_rows(self, trained: Ints | None, held: Ints | None) -> Ints | None:
+    @property
+    def judged(self) -> Ints | None:
         """Those of levels: held-out rows, or all; of known group, if groups are partly known."""
-        if held is None and self.n_known is not None:
+        if self.held is None and self.n_known is not None:
             return np.arange(self.n_known)
-        return trained if held is None else held
+        return self.training if self.held is None else self.held
 
     def as_unknown(self, rows: Ints | None) -> Any:
         """Features of some rows of an aware model (None: the n rows) without sensitive values."""
@@ -175,19 +157,22 @@ class FittingRows:
         unknown = self.encoder.encode(None, X.shape[0])
         return beside(X[:, :n_own], unknown, self.encoder.names)
 
-    def split(self, fraction: float, seed: int) -> tuple[Ints | None, Ints | None]:
-        """Numbers of the rows to train on and to judge on; None for all rows."""
-        if self.X_judged is None:
-            training, held = hold_out(self.everyone.cell()[: self.n_known], fraction, seed)
-            if self.n_known is not None:  # the same row must not be on both sides
-                training = np.append(training, np.arange(self.n_known, len(self)))
-            return (training, held) if len(held) else (None, None)
-        if fraction:
-            raise ValueError(
-                "validation: not together with validation_fraction; leave the fraction at 0 to be "
-                "judged on the rows given."
-            )
-        return np.arange(len(self)), np.arange(len(self), len(self.everyone))
+    def split(self, fraction: float, seed: int) -> FittingRows:
+        """The same with rows to train on and others to judge on, if a fraction is held out."""
+        if len(self.everyone) > self.n:
+            if fraction:
+                raise ValueError(
+                    "validation: not together with validation_fraction; leave the fraction at 0 to "
+                    "be judged on the rows given."
+                )
+            rows = np.arange(len(self.everyone))
+            return replace(self, training=rows[: self.n], held=rows[self.n :])
+        training, held = hold_out(self.everyone.cell()[: self.n_known], fraction, seed)
+        if not len(held):
+            return self
+        if self.n_known is not None:  # the same row must not be on both sides
+            training = np.append(training, np.arange(self.n_known, self.n))
+        return replace(self, training=training, held=held)
 
     def table(self, scaling: Scaling) -> TrainingTable:
         """All rows as networks see them.
@@ -200,15 +185,14 @@ class FittingRows:
 
         from fairgrad.training import TrainingTable  # noqa: PLC0415 - as above
 
-        parts = [self.X] if self.X_judged is None else [self.X, self.X_judged]
         kind = torch.from_numpy(np.empty(0, dtype=self.X.dtype)).dtype
         is_large = math.prod(self.X.shape) > FEW_NUMBERS
         if kind == torch.float64 and is_large:
-            single = scaling.in_single_precision(*parts)
+            single = scaling.in_single_precision(self.X)
             if single is not None:  # a tensor is not copied
                 X = single if sparse.issparse(single) else torch.from_numpy(single)
                 return TrainingTable.from_rows(X, self.everyone)
-        X = scaling.apply(*parts)
+        X = scaling.apply(self.X)
         X = X if sparse.issparse(X) else torch.from_numpy(X)  # a tensor is not copied
         return TrainingTable.from_rows(X, self.everyone, dtype=kind)
 
@@ -253,7 +237,7 @@ def read_rows(
     (X, y, sensitive_features, sample_weight), spread = spread_over_groups(rows, membership)
     with naming_rows():  # some of scikit-learn's errors name neither X nor y
         X, checked = validate_data(model, as_pandas(X), y, **FEATURES)
-    check_labels(checked)
+    known = check_labels(checked)
     weight = check_weights(sample_weight, X.shape[0])
     is_plain = model.fairness_measure is None
     columns = _sensitive_columns(model, sensitive_features, X.shape[0])
@@ -264,26 +248,25 @@ def read_rows(
         X = beside(X, encoder.encode(sensitive_features, X.shape[0]), encoder.names)
     if is_plain:  # all rows are in one group
         columns = sensitive_columns(np.zeros(X.shape[0], dtype=np.int64), X.shape[0])
-    known = np.unique(checked)
-    if len(known) < 2:
-        raise ValueError(f"y: expected at least two classes, got one class: {known.tolist()}.")
-    X_judged = None
+    n = X.shape[0]
     if validation is not None:
         X_judged, y_judged, s_judged, w_judged = _read_validation(model, validation, known, encoder)
         (name,) = as_columns(y, "y")
         y = {name: np.concatenate([checked, y_judged])}
         columns = _joined(columns, s_judged)
-        n, m = X.shape[0], X_judged.shape[0]
         if weight is not None or w_judged is not None:
-            parts = [(weight, n), (check_weights(w_judged, m, "validation"), m)]
-            weight = np.concatenate([np.ones(k) if w is None else w for w, k in parts])
+            m = X_judged.shape[0]
+            both = [(weight, n), (check_weights(w_judged, m, "validation"), m)]
+            weight = np.concatenate([np.ones(k) if w is None else w for w, k in both])
+        join = partial(sparse.vstack, format="csr") if sparse.issparse(X) else np.concatenate
+        X = join([X, X_judged])
     everyone = group_rows(y, columns, weight, labels=known, arguments=arguments)
     measure = model.fairness_measure
     if not is_plain:
         check_several_groups(measure, everyone.groups, "sensitive_features")
-        measure = among_large(measure, everyone.take(slice(X.shape[0])), model.min_group)
+        measure = among_large(measure, everyone.take(slice(n)), model.min_group)
     n_known = None if spread is None else spread.n_known
-    return FittingRows(X, everyone, known, is_plain, X_judged, encoder, measure, n_known)
+    return FittingRows(X, everyone, known, n, is_plain, encoder, measure, n_known)
 
 
 def spread_over_groups(
@@ -362,9 +345,13 @@ def take_rows(
     )
 
 
-def check_labels(y: NDArray[Any]) -> None:
-    """Refuses labels that are not classes, or that mix kinds, which have no order."""
+def check_labels(y: NDArray[Any]) -> NDArray[Any]:
+    """The classes; refuses labels that are none, that mix kinds, or that are all the same."""
     if y.dtype == object:
         encode(y, "y")
     with naming_rows("y"):
         check_classification_targets(y)
+    classes = np.unique(y)
+    if len(classes) < 2:
+        raise ValueError(f"y: expected at least two classes, got one class: {classes.tolist()}.")
+    return classes
