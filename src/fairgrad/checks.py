@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairgrad import NO_TORCH
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -74,26 +72,11 @@ def keeping_random_state() -> Iterator[None]:
 
 
 @contextmanager
-def needing_torch(what: str = "Training") -> Iterator[None]:
-    """Where PyTorch is missing, says what does not work without it."""
+def needing(*packages: str, message: str) -> Iterator[None]:
+    """Where one of these packages is missing, says what to install; {name} is the package."""
     try:
         yield
     except ModuleNotFoundError as error:
-        if error.name != "torch":
+        if error.name not in packages:
             raise
-        raise ImportError(f"{what} {NO_TORCH}", name="torch") from error
-
-
-@contextmanager
-def needing_charts() -> Iterator[None]:
-    """Where a package that draws is missing, says what to install."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if error.name not in {"altair", "jinja2"}:
-            raise
-        raise ImportError(
-            f"Pages and charts need {error.name}, which is not installed here. Run "
-            "`pip install 'fairgrad[report]'`.",
-            name=error.name,
-        ) from error
+        raise ImportError(message.format(name=error.name), name=error.name) from error

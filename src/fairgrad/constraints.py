@@ -82,11 +82,6 @@ class Coefficients:
         dense: Floats = R - mean[self.block]
         return dense
 
-    def times(self, errors: Floats) -> Floats:
-        """``C e``: (..., J), of errors (..., K)."""
-        product: Floats = times(self, errors)
-        return product
-
     def only(self, rows: NDArray[np.bool_]) -> Coefficients:
         """The same levels, of which only these, (J,), have entries; the others are 0."""
         kept = rows[self.row]
@@ -290,7 +285,7 @@ class Constraints:
 
         Of constraints on outcomes these are the rates of the predicted labels, (..., L * K).
         """
-        levels: Floats = self.c0 + self.coefficients.times(np.nan_to_num(errors))
+        levels: Floats = self.c0 + times(self.coefficients, np.nan_to_num(errors))
         return levels
 
     def slacken(self, epsilon: Any) -> Constraints:
@@ -503,7 +498,7 @@ def on_outcomes(constraints: Constraints, groups: Groups) -> Constraints:
         value=-matrix.value,
         n_cells=n_labels * matrix.n_cells,
     )
-    c0 = constraints.c0 + matrix.times(np.ones(matrix.n_cells))
+    c0 = constraints.c0 + times(matrix, np.ones(matrix.n_cells))
     return constraints.replaced(C=C, c0=c0, n_outcomes=n_labels)
 
 

@@ -4,9 +4,14 @@ Names imported under their own name are for those who draw figures of their own,
 does; they are not in the reference.
 """
 
-from fairgrad.checks import needing_charts
+from fairgrad.checks import needing
 
-with needing_charts():
+NO_CHARTS = (
+    "Pages and charts need {name}, which is not installed here. Run "
+    "`pip install 'fairgrad[report]'`."
+)
+
+with needing("altair", "jinja2", message=NO_CHARTS):
     from fairgrad.report.charts import (
         FrontierData,
         frontier_figures,

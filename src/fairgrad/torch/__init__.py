@@ -1,8 +1,9 @@
 """Fair losses for PyTorch: ``from fairgrad.torch import CrossEntropyLoss``."""
 
-from fairgrad.checks import needing_torch
+from fairgrad import NO_TORCH
+from fairgrad.checks import needing
 
-with needing_torch("fairgrad.torch"):
+with needing("torch", message=f"fairgrad.torch {NO_TORCH}"):
     import torch as torch  # says what to install before the lines below fail
 
 from fairgrad.torch.compiled import is_compiled as is_compiled  # whether a step is compiled

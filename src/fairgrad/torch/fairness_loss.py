@@ -573,7 +573,7 @@ class FairLoss(nn.Module):
     @property
     def levels(self) -> Tensor:
         """(J,) current estimates of the levels of fairness, named by `constraint_names`."""
-        return self.state.levels if self._problems else torch.zeros(0)
+        return self.state.levels_of(self.state.errors) if self._problems else torch.zeros(0)
 
     @property
     def multipliers(self) -> Tensor:

@@ -346,13 +346,8 @@ class Multipliers(nn.Module):
         weights: Tensor = dual.current_weights(self._constants, self.state)
         return weights.float()
 
-    @property
-    def levels(self) -> Tensor:
-        """(J,) the current estimate of the levels of fairness."""
-        return self.levels_of(self.errors)
-
     def levels_of(self, errors: Tensor) -> Tensor:
-        """(J,) the levels of fairness that errors give."""
+        """(J,) the levels of fairness that errors give, such as the current estimates."""
         levels: Tensor = dual.levels(self._constants, errors)
         return levels.float()
 

@@ -1,8 +1,9 @@
 """Many small networks trained as one stack: steps, epochs, records."""
 
-from fairgrad.checks import needing_torch
+from fairgrad import NO_TORCH
+from fairgrad.checks import needing
 
-with needing_torch():
+with needing("torch", message=f"Training {NO_TORCH}"):
     from fairgrad.training.networks import Network as Network
     from fairgrad.training.networks import Perceptrons as Perceptrons
     from fairgrad.training.networks import drop as drop

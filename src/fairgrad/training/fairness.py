@@ -195,10 +195,6 @@ class StackedFairness:
             zeros = Coefficients.from_dense(np.zeros((1, self.n_outcomes * self.n_cells)))
             nothing = Constraints(np.zeros(1), zeros, self.by_label, n_outcomes=self.n_outcomes)
             return dual.make_constants(nothing, groups, fairness_rate=0.0, cost_matrix=costs)
-        if constraints.n_cells != self.n_cells:
-            raise ValueError(
-                f"C: expected one column per cell ({self.n_cells}), got {constraints.n_cells}."
-            )
         defined = constraints.is_defined
         if not defined.all():
             coefficients = constraints.coefficients.only(defined)
