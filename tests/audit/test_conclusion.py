@@ -255,5 +255,7 @@ def test_rows_of_unknown_group_are_not_counted_as_judged():
 def test_the_ratio_is_judged_once():
     options = {"y_pred": [0, 1, 1, 1] * 100, "sensitive_features": ["a", "b"] * 200}
     assert [f.measure for f in Audit(**options).asked] == ["demographic_parity", "four_fifths_rule"]
-    by_ratio = Audit(**options, tolerance="80%").asked
-    assert [finding.measure for finding in by_ratio] == ["demographic_parity"]
+    by_ratio = dict.fromkeys(["demographic_parity", "four_fifths_rule"], "80%")
+    for tolerance in ("80%", by_ratio):
+        asked = Audit(**options, tolerance=tolerance).asked
+        assert [finding.measure for finding in asked] == ["demographic_parity"]

@@ -71,8 +71,9 @@ def test_levels_equal_the_core(measure, weighted, data):
     assert finding.unfairness == pytest.approx(core.unfairness)
     desirable = core.values[len(core.values) // 2 :]  # those of label 1, where labels differ
     told = desirable if measure == "demographic_parity" else core.values
-    assert finding.best[1] == pytest.approx(np.nanmax(told))
-    assert finding.worst[1] == pytest.approx(np.nanmin(told))
+    worst, best = finding.extremes
+    assert finding.levels[best] == pytest.approx(np.nanmax(told))
+    assert finding.levels[worst] == pytest.approx(np.nanmin(told))
     assert finding.n_undefined == core.n_undefined
 
 

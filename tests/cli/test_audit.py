@@ -132,11 +132,14 @@ def test_rows_of_one_person_are_not_independent(program, tmp_path):
     person = np.repeat(np.arange(400), 5)
     group = np.where(person % 2, "f", "m")
     chosen = np.where(np.repeat(rng.random(400) < 0.4, 5), "yes", "no")
-    frame = pd.DataFrame({"person": person, "s": group, "h": chosen})
+    frame = pd.DataFrame({"person": person, "s": group, "h": chosen, "caseID": person})
     frame.to_csv(tmp_path / "rows.csv", index=False)
     asked = ["audit", tmp_path / "rows.csv", "--prediction", "h", "--sensitive", "s", "--json"]
     alone = program(*asked).check().json["audit"]["rates"][0]
-    together = program(*asked, "--cluster", "person").check().json["audit"]["rates"][0]
+    assert any("--cluster caseID" in note for note in program(*asked).check().json["notes"])
+    clustered = program(*asked, "--cluster", "person").check().json
+    assert not any("--cluster" in note for note in clustered["notes"])
+    together = clustered["audit"]["rates"][0]
     assert alone["value"] == together["value"]
     assert alone["trials"] == pytest.approx(5 * together["trials"])
     program(*asked, "--cluster", "h2").refused("h2")

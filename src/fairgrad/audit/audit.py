@@ -35,14 +35,7 @@ from fairgrad.audit.counts import (
 from fairgrad.audit.intervals import least_holding
 from fairgrad.audit.known import soft_counts
 from fairgrad.audit.scores import ScoreFigures, check_scores
-from fairgrad.audit.verdicts import (
-    UNDECIDED,
-    UNFAIR,
-    Finding,
-    gravest,
-    holm_shares,
-    tolerated_ratio,
-)
+from fairgrad.audit.verdicts import UNDECIDED, UNFAIR, Finding, gravest, holm_shares
 from fairgrad.checks import check_number
 from fairgrad.columns import as_columns
 from fairgrad.groups import MIN_GROUP, GroupedRows, judged_groups, least_rows
@@ -174,8 +167,6 @@ class Audit(ShownAndWritten):
         enough = n_desirable > 0 if self.has_labels else n_desirable == 1
         usual = [name for name in known if enough or not uses_desirable(name)]
         left_out = set(known) - set(usual) if measures is None else set()
-        if tolerated_ratio(tolerance) is not None:  # demographic parity is judged by the ratio
-            usual = [name for name in usual if name != "four_fifths_rule"]
         judged = usual if measures is None else measures
         self.wanted = asked_measures(judged, others, tolerance, rows.groups.attributes)
         self.baseline_name = baseline_name
@@ -388,9 +379,8 @@ class Audit(ShownAndWritten):
         """
         attributes = finding.table.groups.attributes
         name = " x ".join(attributes)
-        valued = np.where(finding.comparison.valued, finding.levels, np.nan)
         is_simple = name == finding.attribute and finding.comparison.group.max() >= 0
-        if not is_simple or np.isnan(valued).all() or self.partly is not None:
+        if not is_simple or finding.extremes is None or self.partly is not None:
             return None
         view = self.views[name] if name in self.views else self.table.view(*attributes)
         if view.n_rows == self.table.n_rows:
@@ -402,12 +392,12 @@ class Audit(ShownAndWritten):
             if one.name == finding.measure and (not one.attributes or attributes in one.attributes)
         )
         names = view.groups.names
-        verdicts = []
-        for level in (np.nanargmin(valued), np.nanargmax(valued)):
-            group = finding.table.groups.names[finding.comparison.group[level]]
-            tried = self._find(asked, attributes, is_asked=True, unknown=names.index(group))
-            verdicts.append(tried.verdict)
-        return verdicts[0], verdicts[1]
+        groups = (finding.table.groups.names[finding.comparison.group[j]] for j in finding.extremes)
+        worst, best = (
+            self._find(asked, attributes, is_asked=True, unknown=names.index(group)).verdict
+            for group in groups
+        )
+        return worst, best
 
     def if_different(self, difference: float) -> list[Finding]:
         """The findings if groups are not missing at random.

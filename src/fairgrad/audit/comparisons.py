@@ -742,7 +742,18 @@ def asked_measures(
         unknown = [key for key in tolerance if measures.ALIASES.get(key, key) not in names]
         if unknown:
             raise ValueError(f"tolerance: got {unknown[0]!r}; the measures asked are {names}.")
-    return tuple(read[: len(flat)]), tuple(read[len(flat) :])
+    # Demographic parity with a tolerance of 80% is the four-fifths rule: judged once.
+    by_ratio = {
+        replace(one, measure="")
+        for one in read
+        if one.name == "demographic_parity" and tolerated_ratio(one.tolerance) is not None
+    }
+    is_new = [
+        one.name != "four_fifths_rule" or replace(one, measure="") not in by_ratio for one in read
+    ]
+    kept = [one for one, new in zip(read, is_new, strict=True) if new]
+    n_asked = sum(is_new[: len(flat)])
+    return tuple(kept[:n_asked]), tuple(kept[n_asked:])
 
 
 def _flatten(wanted: Any) -> list[Any]:

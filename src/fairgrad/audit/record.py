@@ -309,7 +309,12 @@ FRAMES: dict[str, Callable[[Audit], pd.DataFrame]] = {
 def _verdict(audit: Audit, finding: Finding) -> dict[str, Any]:
     judgement, unfairness = finding.judgement, finding.unfairness_interval
     needed, unknown = finding.rows_needed, audit.if_unknown(finding)
-    (best, best_level), (worst, worst_level) = finding.best, finding.worst
+    ends = finding.extremes
+    (worst, worst_level), (best, best_level) = (
+        [("", float("nan"))] * 2
+        if ends is None
+        else [(finding.comparison.names[j], finding.levels[j]) for j in ends]
+    )
     return {
         "measure": finding.measure,
         "attribute": finding.attribute,

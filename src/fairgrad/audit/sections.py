@@ -472,22 +472,19 @@ def verdict_block(title: str, audit: Audit, findings: Iterable[Finding]) -> Bloc
 
 def _levels(finding: Finding, place: int) -> Block:
     """Every level of a measure with its interval."""
-    comparison, (low, high) = finding.comparison, finding.level_intervals
-    names = words.level_names(finding)
+    (low, high), names = finding.level_intervals, words.level_names(finding)
     rows = [
         [name, f"{level:.4f}", f"{a:.4f}", f"{b:.4f}"]
         for name, level, a, b in zip(names, finding.levels, low, high, strict=True)
         if not math.isnan(level)
     ]
-    readable = dict(zip(comparison.names, names, strict=True))
-    (best, best_level), (worst, worst_level) = finding.best, finding.worst
     sentences = [words.convention(finding.measure)]
-    if best:
-        sentences.append(
-            f"Best off: {words.in_sentence(readable[best])} ({best_level:+.3f}). Worst off: "
-            f"{words.in_sentence(readable[worst])} ({worst_level:+.3f}). The mean of |F| is "
-            f"{finding.unfairness:.4f}."
+    if finding.extremes is not None:
+        worst, best = (
+            f"{words.in_sentence(names[j])} ({finding.levels[j]:+.3f})" for j in finding.extremes
         )
+        mean = f"The mean of |F| is {finding.unfairness:.4f}."
+        sentences.append(f"Best off: {best}. Worst off: {worst}. {mean}")
     if finding.n_undefined:
         sentences.append(f"{words.n_of(finding.n_undefined, 'level')} not defined: no rows.")
     title = f"{words.title(finding.measure)} by {finding.attribute}"

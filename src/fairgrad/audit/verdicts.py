@@ -132,16 +132,6 @@ def level_limits(comparison: Comparison, error: float) -> Interval:
     return Interval(np.maximum(low, least), np.minimum(high, most))
 
 
-def _figure(comparison: Comparison, rule: VerdictRule) -> float:
-    """The figure a verdict looks at, as observed; NaN if it is not defined."""
-    if rule.kind == "ratio":
-        rates = comparison.cells.value[comparison.ratio_row]
-        ratios = impact_ratios(rates, reference=comparison.reference)
-        return float(np.nanmin(ratios)) if not np.isnan(ratios).all() else np.nan
-    level = comparison.map.levels(comparison.cells.value)
-    return np.nan if np.isnan(level).all() else _excess(comparison, rule, Interval(level, level))
-
-
 def _excess(comparison: Comparison, rule: VerdictRule, level: Interval) -> float:
     """How far the worst level lies beyond its bounds (beyond 0 if it has no bounds of its own)."""
     has_bounds = rule.kind == "bounds"
@@ -273,21 +263,12 @@ class Finding:
         return len(self.levels) - self.n_defined
 
     @property
-    def best(self) -> tuple[str, float]:
-        """The most advantaged cell and its level: of the desirable label where there is one."""
-        return self._extreme(1.0)
-
-    @property
-    def worst(self) -> tuple[str, float]:
-        """The most disadvantaged cell and its level: of the desirable label where there is one."""
-        return self._extreme(-1.0)
-
-    def _extreme(self, sign: float) -> tuple[str, float]:
+    def extremes(self) -> tuple[int, int] | None:
+        """The most disadvantaged and advantaged level: of the desirable label if there is one."""
         levels = np.where(self.comparison.valued, self.levels, np.nan)
         if np.isnan(levels).all():
-            return "", float("nan")
-        j = int(np.nanargmax(sign * levels))
-        return self.comparison.names[j], float(self.levels[j])
+            return None
+        return int(np.nanargmin(levels)), int(np.nanargmax(levels))
 
     @cached_property
     def judgement(self) -> Judgement:
@@ -295,17 +276,19 @@ class Finding:
 
         Both may be wrong `alpha` of the time; "unfair" may use `unfair_share` of this error.
         """
-        value, rule, share = (
-            _figure(self.comparison, self.tolerance),
-            self.tolerance,
-            self.unfair_share,
-        )
-        if np.isnan(value):  # no level is defined
-            return Judgement(value, 0.0, 1.0, UNDECIDED)
-        base, near, far = (_limits(self.comparison, rule, error) for error in errors(self.alpha))
-        reject = (
-            near if share == 1 else _limits(self.comparison, rule, share * errors(self.alpha)[1])
-        )
+        comparison, rule, figures = self.comparison, self.tolerance, self.levels
+        if rule.kind == "ratio":
+            rates = comparison.cells.value[comparison.ratio_row]
+            figures = impact_ratios(rates, reference=comparison.reference)
+        if np.isnan(figures).all():
+            return Judgement(float("nan"), 0.0, 1.0, UNDECIDED)
+        value = float(np.nanmin(figures))
+        if rule.kind != "ratio":
+            value = _excess(comparison, rule, Interval(figures, figures))
+        base, near, far = (_limits(comparison, rule, error) for error in errors(self.alpha))
+        share, reject = self.unfair_share, near
+        if share < 1:
+            reject = _limits(comparison, rule, share * errors(self.alpha)[1])
         low, high = map(float, narrowed(base, near, reject, far, rule.fair_figures))
         return Judgement(value, low, high, rule.settle(low, high))
 

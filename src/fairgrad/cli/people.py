@@ -15,6 +15,7 @@ from fairgrad.audit.words import conjoined, doubtful_desirable, n_of
 from fairgrad.cli.request import RATIOS, audit_tolerance, measures_on
 from fairgrad.measures import On, uses_desirable
 from fairgrad.membership import Membership, MembershipModel
+from fairgrad.tables.hints import repeated_identifiers
 from fairgrad.tables.reading import (
     ReadingReport,
     column_names,
@@ -28,7 +29,7 @@ from fairgrad.tables.roles import (
     matched_column,
     number_column,
 )
-from fairgrad.tables.values import as_categories, as_numbers, column_kind
+from fairgrad.tables.values import IDENTIFIER, as_categories, as_numbers, column_kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -217,8 +218,11 @@ def read_people(
     wanted = [columns.target, *columns.sensitive, *further.values()]
     needed = dict.fromkeys([*wanted, *more, *(name for model in models for name in model.needed)])
     dates = [name for model in models for name in model.encoder.date_columns_]
-    frame = read_table(table, list(needed), options=reading, texts=dates)
+    # Identifiers that repeat show that rows belong together, unless the caller said so.
+    ids = [] if request.cluster else [n for n in names if IDENTIFIER.fullmatch(n.strip())]
+    frame = read_table(table, list(dict.fromkeys([*needed, *ids])), options=reading, texts=dates)
     notes = ReadingReport.of(frame).sentences(wanted, gaps=True)
+    notes += repeated_identifiers(frame[ids]) if ids else []
     frame = frame if select is None else select(frame)
     return gathered(frame, request, columns, further, models, notes=notes)
 
