@@ -11,6 +11,7 @@ import importlib
 import json
 import os
 import random
+import re
 import resource
 import signal
 import stat
@@ -19,6 +20,7 @@ import time
 import traceback
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,7 +33,6 @@ from fairgrad.sklearn import FairGradClassifier
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
 STOPPED, FAILED, NOBODY = 130, 2, 65534
 NAMED = ("--target", "hired", "--sensitive", "sex")
@@ -129,8 +130,13 @@ def start(
 
 
 def program(*arguments: object) -> Callable[[], Any]:
-    """The program with these arguments."""
-    return lambda: main([str(argument) for argument in arguments])
+    """The program with these arguments, as a shell starts it: its handlers of signals stay."""
+
+    def work() -> None:
+        sys.argv[1:] = map(str, arguments)
+        main()
+
+    return work
 
 
 def people(folder: Path, n: int = 2_000) -> Path:
@@ -273,8 +279,9 @@ def stopped(folder: Path, n: int) -> dict[str, Trials]:
         remove(out)
         for _ in range(n):
             running = start(work)
-            # Before our first line has run, a signal ends the process as it does any other.
-            time.sleep(chance.uniform(min(0.1, took / 5), took))
+            while not _handles(running.pid, signal.SIGTERM):
+                time.sleep(0.005)  # before our first line has run, a signal ends any process
+            time.sleep(chance.uniform(0, took))
             code, said = running.end(number)
             is_said = f"{out} had been" in said if out.exists() else "nothing was" in said
             is_stopped = code == STOPPED and is_said and "Traceback" not in said
@@ -284,6 +291,14 @@ def stopped(folder: Path, n: int) -> dict[str, Trials]:
         found.leaves_nothing(folder, {table.name}, hidden=False)
         results[f"fit, {name}"] = found
     return results
+
+
+def _handles(pid: int, number: int) -> bool:
+    """Whether a process has a handler for a signal; the program's are its first act."""
+    status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+    handled = re.search(r"^SigCgt:\s*(\w+)", status, re.MULTILINE)
+    has_ended = re.search(r"^State:\s*Z", status, re.MULTILINE)
+    return bool(has_ended or (handled and int(handled[1], 16) >> (number - 1) & 1))
 
 
 def no_room(folder: Path, n: int) -> dict[str, Trials]:

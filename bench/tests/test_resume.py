@@ -24,28 +24,16 @@ def by_unit(records):
     return {str(record.unit): [asdict(kept) for kept in record.kept] for record in records}
 
 
-def wait_for(condition, seconds=30):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.02)
-
-
 def test_killed_run_loses_only_the_unit_in_hand(tmp_path, monkeypatch, tiny):
     records, started = tmp_path / "records", tmp_path / "started"
     started.mkdir()
     monkeypatch.setenv("BENCH_TEST_FOLDER", str(started))
-    slow = os.environ | {"BENCH_TEST_SECONDS": "0.7"}
+    slow = os.environ | {"BENCH_TEST_WAITS": "2"}
     command = [sys.executable, "-c", PROGRAM, str(records)]
     process = subprocess.Popen(command, env=slow, start_new_session=True)
-    # Wait until one unit is finished and another one is in hand.
-    wait_for(
-        lambda: (
-            records.is_dir()
-            and list(records.glob("*.json"))
-            and len(list(started.iterdir())) > len(list(records.glob("*.json")))
-        )
-    )
+    while len(list(started.iterdir())) < 2:  # one unit is finished and another one is in hand
+        assert process.poll() is None, "the run ended before its second unit"
+        time.sleep(0.02)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     before = {path.name: path.read_bytes() for path in records.glob("*.json")}

@@ -14,7 +14,9 @@ def outputs(tmp_path_factory):
     """What each cell of code shows as HTML."""
     notebook = nbformat.read(TUTORIAL, as_version=4)
     folder = tmp_path_factory.mktemp("notebook")
-    NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(folder)}}).execute()
+    NotebookClient(
+        notebook, startup_timeout=900, resources={"metadata": {"path": str(folder)}}
+    ).execute()
     assert (folder / "report.html").is_file()
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     return [

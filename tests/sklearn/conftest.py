@@ -10,12 +10,6 @@ import torch
 torch.set_num_threads(1)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup() -> None:
-    """Estimators without random_state draw from NumPy's global state: each time the same here."""
-    np.random.seed(0)  # noqa: NPY002 - that state is what check_random_state(None) gives
-
-
 @pytest.fixture(scope="session")
 def hiring():
     rng = np.random.default_rng(0)

@@ -14,7 +14,6 @@ def test_two_uneven_processes():
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
     )
     assert run.returncode == 0, run.stderr

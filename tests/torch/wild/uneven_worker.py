@@ -5,7 +5,6 @@ Processes with few rows, no rows, other settings, or late.
 
 import io
 import pickle
-import time
 import warnings
 
 import torch
@@ -91,15 +90,22 @@ def frameworks_join_later(rank):
 
 
 def a_late_rank_is_waited_for(rank):
-    processes.PATIENCE = 0.6
-    criterion = make()
-    if rank == 1:
-        time.sleep(2)
-    with warnings.catch_warnings(record=True) as caught:
+    criterion, messages = make(), []
+    store = distributed.distributed_c10d._get_default_store()  # noqa: SLF001 - has no public name
+
+    def note(message, *_):
+        messages.append(str(message))
+        processes.PATIENCE = 30.0
+        store.set("rank 0 has warned", "yes")
+
+    if rank == 0:
+        processes.PATIENCE = 0.1
+    else:
+        store.get("rank 0 has warned")  # waits for it
+    with warnings.catch_warnings():
         warnings.simplefilter("always")
+        warnings.showwarning = note
         criterion(X[:8, :2].clone().requires_grad_(), Y[:8], S[:8])
-    messages = [str(warning.message) for warning in caught]
-    processes.PATIENCE = 30.0
     if rank == 0:
         assert len(messages) == 1, messages
         assert "rank 0 has waited" in messages[0]
