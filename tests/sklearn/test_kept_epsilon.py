@@ -206,3 +206,19 @@ def test_a_loss_that_few_rows_may_hide_is_said(n_rows, is_said):
     figures = GOOD._replace(accuracy=0.805, predicted=fair), PLAIN._replace(predicted=plain)
     found = find_fault(figures[0], CONSTANTS, figures[1], ["no", "yes"], Suggestions())
     assert (found is not None and "Fairness costs 1.5 points" in found) == is_said
+
+
+def test_a_costly_fit_does_not_deny_larger_epsilons():
+    """Epsilon 0.15 costs a point here, the fit at 0.02 five: a larger one must be recommended."""
+    rng = np.random.default_rng(0)
+    s = rng.choice(3, 20_000, p=[0.6, 0.38, 0.02])
+    shift = np.array([0.4, 0.0, -0.6])[s]
+    X = rng.normal(size=(20_000, 12)) + np.outer(shift, np.arange(12) % 3 == 0)
+    y = X[:, :6].sum(axis=1) + shift + rng.logistic(size=20_000) > 1
+    with pytest.warns(FairnessWarning, match="Fairness costs") as caught:
+        FairGradClassifier("demographic_parity", epsilon=0.02, random_state=0).fit(
+            X, y, sensitive_features=s
+        )
+    said = str(caught[0].message)
+    assert "a larger epsilon" in said
+    assert "No epsilon up to" not in said

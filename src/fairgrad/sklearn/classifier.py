@@ -32,6 +32,7 @@ from fairgrad.sklearn.rows import FEATURES, Scaling, read_rows
 from fairgrad.usefulness import (
     FEWER,
     LEAST_GAIN,
+    MOST_SLACK,
     REACHED,
     TOLERATED_LOSS,
     FairnessWarning,
@@ -536,7 +537,9 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         else:
             useful = [constant.accuracy + LEAST_GAIN for constant in constants]
             least = max([plain.accuracy - TOLERATED_LOSS, *useful])
-            enough = min((one.worst for one in others if one.accuracy >= least), default=None)
+            known = [one.worst for one in others if one.accuracy >= least]
+            # Few models were tried, so a smaller slack than theirs may be enough.
+            enough = min((worst for worst in known if worst <= MOST_SLACK), default=None)
         suggestions = Suggestions(
             asked=None if np.ndim(self.epsilon) else float(self.epsilon),
             search="" if self.fairness_rate == "auto" else 'fairness_rate="auto"',
