@@ -15,6 +15,7 @@ import torch
 from fairgrad_bench.program import SOURCES
 from fairgrad_bench.published import (
     abcfair,
+    differing,
     ffb,
     large,
     linearpost,
@@ -124,6 +125,10 @@ def test_tables_have_their_rows_and_ours(tmp_path):
         "differs",
         "not checked",
     }
+    (line,) = differing(tmp_path / "out")
+    assert line.startswith("fairprojection, COMPAS, race, equalized odds: ")
+    assert "published .6741 / .2710, here ." in line
+    assert differing(tmp_path) == []
 
 
 @pytest.mark.usefixtures("source")

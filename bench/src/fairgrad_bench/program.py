@@ -257,6 +257,7 @@ def published(
     """
     from fairgrad.files import write_whole  # noqa: PLC0415 - as above
     from fairgrad_bench.published import (  # noqa: PLC0415 - as above
+        differing,
         run_published,
         with_tables,
         write_published,
@@ -267,8 +268,8 @@ def published(
         raise click.BadParameter(f"{unknown[0]!r}; expected some of {', '.join(SOURCES)}.")
     with _stopping_keeps_records():
         done = run_published(sources, records, **choices)
-    for path in write_published(records, out, merge):
-        click.echo(str(path))
+    for line in (*write_published(records, out, merge), *differing(out)):
+        click.echo(str(line))
     if page is not None:
         write_whole(Path(page), with_tables(Path(page).read_text(encoding="utf-8"), out))
     failures = [record for record in done if record.status == "failed"]

@@ -76,6 +76,23 @@ def side_by_side(frame: pd.DataFrame) -> pd.DataFrame:
     return shown[columns].rename(columns={"cell": "data", "method": "model", "ours": "run here"})
 
 
+def differing(results: str | Path) -> list[str]:
+    """A line for every unconstrained model that differs from the published one.
+
+    Args:
+        results: folder of the tables as CSV.
+    """
+    path = Path(results) / "published_baselines.csv"
+    if not path.is_file():
+        return []
+    rows = side_by_side(pd.read_csv(path)).query("check == 'differs'").to_dict("records")
+    return [
+        f"{row['source']}, {row['data']}, {row['measure']}: the unconstrained model differs: "
+        f"published {row['published']}, here {row['run here']}, {row['seeds']} seeds"
+        for row in rows
+    ]
+
+
 def by_measure(frame: pd.DataFrame) -> pd.DataFrame:
     """A row per method and data, a column per measure: accuracy / gap; ours on the front are bold.
 
