@@ -7,12 +7,12 @@ the documentation says where to look.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fairgrad.checks import warn
 from fairgrad.columns import UNKNOWN, codes_among, encode, sensitive_columns
 
 if TYPE_CHECKING:
@@ -299,7 +299,7 @@ def with_values(
             raise ValueError(NOT_USED)
         return X
     if sensitive_features is None:
-        warnings.warn(NOT_GIVEN, stacklevel=4)
+        warn(NOT_GIVEN)
     columns = encoder.encode(sensitive_features, X.shape[0])
     return beside(X, columns, encoder.names if names is None else names)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import random
 import re
+import sys
+import warnings
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +14,9 @@ import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+FRAMEWORKS = {"fairgrad", "torch", "sklearn", "joblib", "lightning", "transformers", "skorch"}
+"""Packages whose lines a warning does not point to."""
 
 
 @contextmanager
@@ -59,6 +64,16 @@ def check_count(name: str, value: Any, *, least: int = 1) -> int:
 def is_number(value: Any) -> bool:
     """Whether this is a real number; a bool is not."""
     return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warns of the user's line that called this library, directly or by way of a framework."""
+    level, frame = 2, sys._getframe(1)  # noqa: SLF001 - what warnings.warn does itself
+    while frame.f_back is not None:
+        if frame.f_globals.get("__name__", "").partition(".")[0] not in FRAMEWORKS:
+            break
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
 
 
 @contextmanager

@@ -8,11 +8,12 @@ than pandas go through narwhals, which is imported when the first one comes.
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+
+from fairgrad.checks import warn
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -239,11 +240,10 @@ def codes_among(
             f"are {values.tolist()}."
         )
     if len(unseen):
-        warnings.warn(
+        warn(
             f"{argument}: {name} has values that were never seen, such as "
             f"{str(present[unseen[0]])!r}; they are taken as unknown. The known ones are "
-            f"{values.tolist()}.",
-            stacklevel=5,
+            f"{values.tolist()}."
         )
     return codes
 

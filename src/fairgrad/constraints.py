@@ -17,13 +17,13 @@ from __future__ import annotations
 
 import hashlib
 import math
-import warnings
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fairgrad.checks import warn
 from fairgrad.groups import count_rows
 
 if TYPE_CHECKING:
@@ -399,15 +399,12 @@ def warn_of_undefined(problems: Sequence[Constraints]) -> None:
         lonely.update(dict.fromkeys(problem.lonely))
         missing.update(dict.fromkeys(n for n in names if not n.endswith(problem.lonely)))
     if missing:
-        warnings.warn(
-            f"Constraints left out because they have no rows: {_listed(missing)}.", stacklevel=3
-        )
+        warn(f"Constraints left out because they have no rows: {_listed(missing)}.")
     if lonely:
         n = len(lonely)
-        warnings.warn(
+        warn(
             f"{n} {'stratum' if n == 1 else 'strata'} left out because fewer than two groups have "
-            f"rows there: {_listed(lonely)}.",
-            stacklevel=3,
+            f"rows there: {_listed(lonely)}."
         )
 
 

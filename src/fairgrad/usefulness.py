@@ -10,13 +10,12 @@ program and the report.
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fairgrad.checks import keeping_random_state
+from fairgrad.checks import keeping_random_state, warn
 from fairgrad.dual import cost_shares
 from fairgrad.evaluate import cell_rates
 
@@ -271,17 +270,16 @@ def _of_price(fair: ModelFigures, plain: ModelFigures, rows: str) -> str:
     )
 
 
-def warn_of_small(set_aside: Mapping[str, int], stacklevel: int = 3) -> None:
+def warn_of_small(set_aside: Mapping[str, int]) -> None:
     """Warns about groups with too few rows to be constrained, if there are some."""
     if not set_aside:
         return
     names = list(set_aside)
     listed = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-    warnings.warn(
+    warn(
         f"{sum(set_aside.values()):,} people are in groups of too few rows to be constrained or "
         f"judged: {listed}. min_group=0 includes them.",
         FairnessWarning,
-        stacklevel=stacklevel + 1,
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import re
-import warnings
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -15,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from fairgrad.aware import AwareRouting, SensitiveEncoder, beside, hide_some, with_values
-from fairgrad.checks import naming_rows
+from fairgrad.checks import naming_rows, warn
 from fairgrad.columns import as_column, as_pandas, encode, sensitive_columns
 from fairgrad.groups import MIN_GROUP, group_rows
 from fairgrad.measures import LargeGroups, desirable_labels
@@ -289,18 +288,17 @@ class FairBoostingMixin(ShownInNotebooks, AwareRouting):
 
         It is judged as it was before the last round.
         """
-        warn_of_small(self.set_aside_, stacklevel=4)
+        warn_of_small(self.set_aside_)
         rows, constraints, predicted = objective.rows, objective.constraints, objective.predicted
         if rows is None or predicted is None:
             return
         if np.isfinite([constraints.lower, constraints.upper]).any() and objective.is_memorized():
-            warnings.warn(
+            warn(
                 "The trees have memorized the training rows, so their fairness will not carry over "
                 "to new rows, and the model may be less accurate than a constant there. Use "
                 f"fairgrad.sklearn.FairDecisionClassifier({self.plain_class}(...), "
                 f"{self.fairness_measure!r}), or fewer and smaller trees.",
                 FairnessWarning,
-                stacklevel=4,
             )
         figures = model_figures(constraints, rows, predicted, self.cost_matrix)
         suggestions = Suggestions(
@@ -313,7 +311,7 @@ class FairBoostingMixin(ShownInNotebooks, AwareRouting):
         constants = constant_figures(constraints, rows, self.cost_matrix)
         fault = find_fault(figures, constants, None, labels, suggestions)
         if fault:
-            warnings.warn(fault, FairnessWarning, stacklevel=4)
+            warn(fault, FairnessWarning)
 
     def pack_trees(self, name: str) -> dict[str, Any]:
         """Attributes as a file holds them: the trees, under a name, in the library's own format."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from fairgrad.checks import check_count, check_number
+from fairgrad.checks import check_count, check_number, warn
 from fairgrad.dual import check_costs
 from fairgrad.frontier.models import (
     EstimatorTemplate,
@@ -221,23 +220,18 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
         chosen = choose(points.reset_index(drop=True), max_unfairness, min_accuracy, useful)
         if not useful[chosen]:
             accuracy, unfair = points.iloc[chosen][[f"{PART}_accuracy", f"{PART}_unfairness"]]
-            warnings.warn(
+            warn(
                 f"The model is of no use: one label for everybody is as accurate ({accuracy:.4f}) "
                 f"and as fair (mean |F| {unfair:.4f}) on the {PART} rows, and no better model is "
                 "within the bound. Allow more unfairness, or use_sensitive=True if the law allows "
                 "it.",
                 FairnessWarning,
-                stacklevel=2,
             )
         elif max_unfairness is not None:  # who names an accuracy knows the price
-            self.warn_of_fault(
-                int(points.index[chosen]), "max_unfairness", max_unfairness, stacklevel=3
-            )
+            self.warn_of_fault(int(points.index[chosen]), "max_unfairness", max_unfairness)
         return int(points.index[chosen])
 
-    def warn_of_fault(
-        self, position: int, bound: str, asked: float | None = None, *, stacklevel: int = 2
-    ) -> None:
+    def warn_of_fault(self, position: int, bound: str, asked: float | None = None) -> None:
         """Warns (``FairnessWarning``) if a model is unusable, by the validation rows.
 
         That is if everybody gets one label, if the plain model is fairer, or if more than 2 points
@@ -247,7 +241,6 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
             position: of the model in `points_`.
             bound: the name of what the model was chosen by, which could be larger.
             asked: its value, if it is known.
-            stacklevel: as in ``warnings.warn``.
         """
         points, epsilon = self.points_, self.points_["epsilon"].to_numpy()
         merit, unfairness = point_merit(points, f"{PART}_"), points[f"{PART}_unfairness"]
@@ -266,7 +259,7 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
         )
         fault = self.audits_[PART].fault(position, plain if has_plain else None, suggestions)
         if fault:
-            warnings.warn(fault, FairnessWarning, stacklevel=stacklevel)
+            warn(fault, FairnessWarning)
 
     def _of_kind(self, use_sensitive: bool) -> pd.DataFrame:
         """The points of aware models, or of the others, where there are both kinds."""

@@ -10,7 +10,6 @@ many epsilons at once.
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,7 +21,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fairgrad.aware import AwareRouting, with_values
-from fairgrad.checks import is_number, naming_rows
+from fairgrad.checks import is_number, naming_rows, warn
 from fairgrad.columns import as_pandas
 from fairgrad.evaluate import cell_rates, levels_of, predicted_index
 from fairgrad.groups import MIN_GROUP
@@ -406,7 +405,7 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         )
         if trained.interrupted:
             n = len(trained.history)
-            warnings.warn(f"Training was interrupted after {n} epochs.", stacklevel=5)
+            warn(f"Training was interrupted after {n} epochs.")
         return trained
 
     def _take_over(
@@ -498,7 +497,7 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         layer = None if best is search.judged[best.start] else best.layer
         self._take_over(rows, training, *options[best.start], layer=layer)
         if not training.interrupted:
-            warn_of_small(self.set_aside_, stacklevel=5)
+            warn_of_small(self.set_aside_)
             self._warn_of_fault(people, best.decided, [one.decided for one in search.judged])
 
     def _search(
@@ -549,7 +548,7 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         )
         fault = find_fault(fair, constants, plain, self.classes_.tolist(), suggestions, people.kind)
         if fault:
-            warnings.warn(fault, FairnessWarning, stacklevel=5)
+            warn(fault, FairnessWarning)
 
     def _read(self, X: Any, sensitive_features: Any) -> Any:
         """Features as the network was trained on them, checked."""

@@ -30,7 +30,7 @@ from sklearn.utils.validation import (
 )
 
 from fairgrad.aware import NOT_GIVEN, NOT_USED, SensitiveEncoder, ask_for_values
-from fairgrad.checks import check_count, naming_rows
+from fairgrad.checks import check_count, naming_rows, warn
 from fairgrad.columns import as_columns, sensitive_columns
 from fairgrad.decisions import (
     Columns,
@@ -477,7 +477,7 @@ class FairDecisionClassifier(ShownInNotebooks, ClassifierMixin, MetaEstimatorMix
         if not self.use_sensitive:
             return fitted.probabilities(X)
         if sensitive_features is None:
-            warnings.warn(NOT_GIVEN, stacklevel=4)
+            warn(NOT_GIVEN)
             return fitted.probabilities(X)
         columns = sensitive_columns(sensitive_features, _num_samples(X))
         assert self.groups_ is not None  # noqa: S101 - only plain models have none
@@ -655,7 +655,7 @@ def fit_decisions(
     check_several_groups(first.fairness_measure, rows.groups, "sensitive_features")
     measure = among_large(first.fairness_measure, rows, first.min_group)
     set_aside = measure.set_aside() if isinstance(measure, LargeGroups) else {}
-    warn_of_small(set_aside, stacklevel=4)
+    warn_of_small(set_aside)
     for model in models:  # refused before anything is fitted
         model.costs(len(classes))
         with warnings.catch_warnings():
@@ -685,7 +685,7 @@ def fit_decisions(
         fault = model._set_fair(classes, rows, tuning, columns)  # noqa: SLF001 - as above
         model.set_aside_ = set_aside
         if fault and len(models) == 1:  # of many one is chosen later, which is then looked at
-            warnings.warn(fault, FairnessWarning, stacklevel=3)
+            warn(fault, FairnessWarning)
     return list(models)
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
+from fairgrad.checks import warn
 from fairgrad.groups import count_rows
 from fairgrad.torch.cells import CellLookup
 from fairgrad.usefulness import FairnessWarning
@@ -179,14 +178,4 @@ class Watch:
         if remedy is None:
             rate = "" if self._is_auto else "fairness_rate='auto', "
             remedy = f"Try {rate}a smaller learning rate, or a larger epsilon."
-        warnings.warn(f"{problem} {remedy}", FairnessWarning, stacklevel=_callers_level())
-
-
-def _callers_level() -> int:
-    """The ``stacklevel`` of the first frame that is neither this library's nor PyTorch's."""
-    level, frame = 2, sys._getframe(2)  # noqa: SLF001 - what warnings.warn does itself
-    while frame.f_back is not None:
-        if frame.f_globals.get("__name__", "").partition(".")[0] not in {"fairgrad", "torch"}:
-            break
-        level, frame = level + 1, frame.f_back
-    return level
+        warn(f"{problem} {remedy}", FairnessWarning)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 import weakref
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ import numpy as np
 import torch
 from torch import distributed
 
+from fairgrad.checks import warn
 from fairgrad.groups import Groups
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class Processes:
             work.wait(timedelta(seconds=PATIENCE))
         except RuntimeError:
             if not work.is_completed():
-                warnings.warn(LATE.format(rank=distributed.get_rank()), stacklevel=2)
+                warn(LATE.format(rank=distributed.get_rank()))
             work.wait()  # an error if it has failed
 
     def merge(self, groups: Groups) -> Groups:

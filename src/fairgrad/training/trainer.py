@@ -6,7 +6,6 @@ members see the same batches, so that rows are gathered once and multiplied in o
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from fairgrad import dual
+from fairgrad.checks import warn
 from fairgrad.evaluate import unfairness
 from fairgrad.progress import ProgressBar
 from fairgrad.torch.compiled import on_cpu
@@ -430,7 +430,7 @@ class TrainingRun:
         """What was trained."""
         for member, reason in enumerate(self.stopped):
             if reason is not None:
-                warnings.warn(f"Member {member} {reason}.", RuntimeWarning, stacklevel=3)
+                warn(f"Member {member} {reason}.", RuntimeWarning)
         return Training(
             history=History.join(self.records),
             kept=self.kept,
