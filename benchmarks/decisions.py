@@ -27,7 +27,7 @@ from lightgbm import LGBMClassifier
 from sklearn.linear_model import LogisticRegression
 
 from fairgrad.datasets import PAPER_SEEDS
-from fairgrad.decisions import DecisionProblem, JudgedCells, measured_apart, solve
+from fairgrad.decisions.solver import DecisionProblem, judged_apart, solve
 from fairgrad.frontier import Frontier
 from fairgrad.groups import group_rows
 from fairgrad.measures import MEASURES
@@ -96,9 +96,8 @@ def made_up(n_labels: int, n_groups: int) -> DecisionProblem:
     model = LogisticRegression(max_iter=200).fit(X, y * n_groups + s)
     probability = np.zeros((n_labels * n_groups, ROWS))
     probability[model.classes_] = model.predict_proba(X).T
-    (part,) = measured_apart("equalized_odds", rows.groups)
     shaped = probability.reshape(n_labels, n_groups, ROWS)
-    return DecisionProblem(y, None, [JudgedCells(part.constraints, rows)], [shaped])
+    return DecisionProblem(y, None, judged_apart("equalized_odds", rows), [shaped])
 
 
 def many_cells(repeats: int) -> list[dict[str, Any]]:
@@ -106,7 +105,7 @@ def many_cells(repeats: int) -> list[dict[str, Any]]:
     found = []
     for n_labels, n_groups in CELLS:
         problem = made_up(n_labels, n_groups)
-        plain = problem.decide(np.zeros(problem.n_levels))
+        plain = problem.decide(np.zeros(len(problem.lower)))
         seconds = in_turns({"solver": lambda own=problem: solve(own)}, repeats)
         decision = solve(problem)
         found.append(

@@ -13,39 +13,6 @@ For constraints on what is predicted the multipliers put a cost on every label i
 
     h(x) = argmin_l  sum_k a[k, l] P(k | x),      a[k, l] = cost[y_k, l] + (C' lambda)[k, l] / p_k.
 
-`problem` states what to solve, and `solver` solves it: a linear program over a few decisions.
-`lines` judges all decisions along a line of scores exactly, for single decisions and last layers.
+`judging` judges decisions on labelled rows. `solver` finds the best: a linear program over a few
+decisions.
 """
-
-from fairgrad.decisions.lines import DecisionLine
-from fairgrad.decisions.problem import (
-    TOLERANCE,
-    Decision,
-    DecisionProblem,
-    JudgedCells,
-    JudgedDecisions,
-    MeasuredAttributes,
-    added_scores,
-    as_costs,
-    largest,
-    measured_apart,
-    weighted_scores,
-)
-from fairgrad.decisions.solver import Columns, solve
-
-__all__ = [
-    "TOLERANCE",
-    "Columns",
-    "Decision",
-    "DecisionLine",
-    "DecisionProblem",
-    "JudgedCells",
-    "JudgedDecisions",
-    "MeasuredAttributes",
-    "added_scores",
-    "as_costs",
-    "largest",
-    "measured_apart",
-    "solve",
-    "weighted_scores",
-]

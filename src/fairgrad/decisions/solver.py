@@ -8,20 +8,23 @@ decision alone keeps the bounds at about the same cost, it is the answer.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import linprog
 
-from fairgrad.decisions.lines import DecisionLine
-from fairgrad.decisions.problem import Decision, largest
+from fairgrad import dual
+from fairgrad.constraints import warn_of_undefined
+from fairgrad.decisions.judging import DecisionLine, JudgedCells, JudgedDecisions, largest
+from fairgrad.groups import GroupedRows
+from fairgrad.measures import LargeGroups, On, constraints_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from fairgrad.decisions.problem import DecisionProblem
-    from fairgrad.groups import Floats
+    from fairgrad.groups import Floats, Ints
 
 RAY_LENGTHS = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 """Lengths of the first multipliers, in the largest change of a cell's weight."""
@@ -65,6 +68,211 @@ LEAST_SHARE = 1e-9
 """Columns with smaller shares are not in the mixture."""
 
 
+def judged_apart(
+    measure: Any, rows: GroupedRows, *, epsilon: Any = 0.0, y_desirable: Any = None
+) -> list[JudgedCells]:
+    """Each of one or several measures with the constraints on the cells of its own attributes.
+
+    These are the constraints of `fairgrad.measures.constraints_of`, in the same order, but written
+    for the groups of each measure's own attributes, not for all combinations of attributes. Those
+    that are not defined on these groups are left out, with a warning. A level of few rows gets the
+    slack that its sampling error explains (`fairgrad.constraints.Constraints.slacken_for`).
+
+    Args:
+        measure: as `fairgrad.measures.constraints_of` takes it.
+        rows: labels and groups of all attributes.
+        epsilon: slack of all constraints, or one per constraint.
+        y_desirable: the desirable labels, for measures that ask for them.
+
+    Raises:
+        ValueError: if the measure is not known or does not fit the groups.
+
+    Example:
+        >>> from fairgrad.groups import group_rows
+        >>> rows = group_rows([0, 1, 0, 1], {"sex": [0, 0, 1, 1], "race": [0, 1, 1, 0]})
+        >>> both = [On("sex", "accuracy_parity"), On("race", "accuracy_parity")]
+        >>> [part.constraints.names for part in judged_apart(both, rows)]
+        [('sex=0', 'sex=1'), ('race=0', 'race=1')]
+    """
+    large = measure if isinstance(measure, LargeGroups) else None
+    parts = []
+    for one in _flat(measure if large is None else large.measure):
+        is_on = isinstance(one, On)
+        attributes = (*one.compared, *one.strata) if is_on else rows.groups.attributes
+        coarse = rows.groups.marginal(*attributes)
+        group = rows.groups.parents(*attributes)[rows.group]
+        among = one if large is None else replace(large, measure=one)
+        constraints = constraints_of(among, coarse, y_desirable=y_desirable)
+        parts.append((constraints, GroupedRows(coarse, rows.label, group, rows.weight)))
+    ends = np.cumsum([len(constraints.c0) for constraints, _ in parts])
+    try:
+        slack = np.broadcast_to(np.asarray(epsilon, dtype=np.float64), (ends[-1],))
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"epsilon: expected a number or one per constraint ({ends[-1]}), got {epsilon!r}."
+        ) from None
+    warn_of_undefined([constraints for constraints, _ in parts])
+    return [
+        JudgedCells(constraints.slacken_for(people, own).select(constraints.is_defined), people)
+        for (constraints, people), own in zip(parts, np.split(slack, ends[:-1]), strict=True)
+    ]
+
+
+def _flat(measure: Any) -> Iterator[Any]:
+    if not isinstance(measure, list):
+        yield measure
+        return
+    if not measure:
+        raise ValueError("fairness_measure: expected at least one measure, got an empty list.")
+    for one in measure:
+        yield from _flat(one)
+
+
+def added_scores(probability: Floats, pull: Floats) -> Floats:
+    """(L, n) ``sum_r (w_(l,r) - 1) P(y = l, s = r | x)``: what weights add to the labels' scores.
+
+    Costs of predicted labels take from them: ``-sum_(y,r) pull[l, y, r] P(y, s = r | x)``.
+
+    Args:
+        probability: (L, G, n) of the cells.
+        pull: (L, G) the weights less 1, or (L, L, G) what is added to the costs of predicting each
+            label (the first axis) in each cell.
+    """
+    if pull.ndim == 3:
+        n_labels, n_groups, n = probability.shape
+        by_cell = probability.reshape(n_labels * n_groups, n)
+        return -(pull.reshape(n_labels, n_labels * n_groups) @ by_cell)
+    return np.stack([weights @ cells for weights, cells in zip(pull, probability, strict=True)])
+
+
+def as_costs(pull: Floats) -> Floats:
+    """(L, L, G) what weights, (L, G) less 1, add to costs: being right costs so much less."""
+    if pull.ndim == 3:
+        return pull
+    costs = np.zeros((len(pull), *pull.shape))
+    diagonal = np.arange(len(pull))
+    costs[diagonal, diagonal] = -pull
+    return costs
+
+
+def weighted_scores(
+    probabilities: Sequence[Floats], pulls: Sequence[Floats], costs: Floats | None = None
+) -> Floats:
+    """(L, n) ``P(y = l | x) + sum_a sum_r (w_a(l,r) - 1) P(y = l, s_a = r | x)``.
+
+    The first term is the mean of what the attributes' models say of it; with costs, minus what the
+    label is expected to cost.
+
+    Args:
+        probabilities: of each set of attributes (L, G, n).
+        pulls: what the weights add, of each of the first sets.
+        costs: (L, L) of each prediction (columns) of each true label (rows), or None.
+    """
+    mean: Floats = np.mean([probability.sum(1) for probability in probabilities], axis=0)
+    scores = mean if costs is None else -(costs.T @ mean)
+    for probability, pull in zip(probabilities, pulls, strict=False):
+        scores = scores + added_scores(probability, pull)
+    return scores
+
+
+class Decision(NamedTuple):
+    """Multipliers, and how the rows they were found on fare.
+
+    Attributes:
+        multipliers: (J,) net multipliers of all constraints.
+        pulls: of each measure, (L, G) the weights of its cells less 1; (L, L, G) what the costs of
+            each label grow by in each cell, for measures of what is predicted.
+        levels: (J,) of the labelled rows.
+        error: the share of these rows that is decided wrongly, or the mean of their costs.
+        beyond: by how much the worst level is beyond its bounds; 0 if all are kept.
+        constant: the index of the label that everybody gets, if that is the best decision; the
+            multipliers are then 0.
+        lottery: the share and the pulls of each decision of a mixture; empty for a single one.
+            Multipliers, levels and error are then means, and `pulls` those of the largest share.
+    """
+
+    multipliers: Floats
+    pulls: tuple[Floats, ...]
+    levels: Floats
+    error: float
+    beyond: float
+    constant: int | None = None
+    lottery: tuple[tuple[float, tuple[Floats, ...]], ...] = ()
+
+
+class DecisionProblem(JudgedDecisions):
+    """Labelled rows, the probabilities of their cells, and the constraints.
+
+    Args:
+        label: (n,) the index of each row's label.
+        weight: (n,) sample weights, or None.
+        parts: one or several sets of constraints.
+        probabilities: of each part (L, G, n) ``P(y = l, s = r | x)``, r among its groups.
+        costs: (L, L) of each prediction (columns) of each true label (rows); None for errors.
+    """
+
+    def __init__(
+        self,
+        label: Ints,
+        weight: Floats | None,
+        parts: Sequence[JudgedCells],
+        probabilities: Sequence[Floats],
+        costs: Floats | None = None,
+    ) -> None:
+        super().__init__(label, weight, parts, costs)
+        self.probabilities = [np.ascontiguousarray(one, dtype=np.float64) for one in probabilities]
+        self.base = weighted_scores(self.probabilities, (), costs)
+        self._constants = [dual.make_constants(one.constraints, one.groups) for one in parts]
+        self._cuts = np.cumsum([len(single.lower) for single in parts])[:-1]
+
+    def pulls(self, net: Floats) -> tuple[Floats, ...]:
+        """Of each part (L, G) the weights less 1; (L, L, G) what the costs of labels grow by."""
+        n_labels, pulls = len(self.base), []
+        nets = np.split(net, self._cuts)
+        for measured, constants, multiplier in zip(self.parts, self._constants, nets, strict=True):
+            if measured.n_outcomes > 1:
+                pull = dual.net_pulls(constants, multiplier).reshape(n_labels, n_labels, -1)
+            else:
+                pull = dual.net_weights(constants, multiplier) - 1.0
+                by_label = measured.constraints.by_label
+                pull = np.tile(
+                    pull.reshape(-1, measured.groups.n_groups), (1 if by_label else n_labels, 1)
+                )
+            pulls.append(pull)
+        return tuple(pulls)
+
+    def added(self, net: Floats) -> Floats:
+        """(L, n) what net multipliers add to the scores."""
+        pairs = zip(self.probabilities, self.pulls(net), strict=True)
+        return sum((added_scores(*pair) for pair in pairs), start=np.zeros_like(self.base))
+
+    def scores(self, net: Floats) -> Floats:
+        """(L, n) the scores whose argmax is the decision."""
+        return self.base + self.added(net)
+
+    def decide(self, net: Floats) -> Decision:
+        """The decisions of these multipliers, judged on the labelled rows."""
+        return self._decision(net, self.pulls(net), largest(self.scores(net)))
+
+    def decide_constant(self, label: int) -> Decision:
+        """One label for everybody, written as weights: all others get scores below any."""
+        net = np.zeros(len(self.lower))
+        pulls = tuple(np.zeros_like(pull) for pull in self.pulls(net))
+        far = 2.0 if self.costs is None else 2.0 + float(np.ptp(self.costs))
+        others = np.arange(len(self.base)) != label
+        if self.costs is not None:  # weights reach only labels that may be true
+            pulls = (as_costs(pulls[0]), *pulls[1:])
+        pulls[0][others] = -far if pulls[0].ndim == 2 else far
+        return self._decision(net, pulls, np.full(len(self.label), label), constant=label)
+
+    def _decision(
+        self, net: Floats, pulls: tuple[Floats, ...], decided: Ints, constant: int | None = None
+    ) -> Decision:
+        counted, error = self.judged(decided)
+        levels = self.levels(counted)
+        return Decision(net, pulls, levels, error, float(self.violations(levels).max()), constant)
+
+
 def solve(
     problem: DecisionProblem, columns: Columns | None = None, *, lottery: bool = False
 ) -> Decision:
@@ -81,7 +289,7 @@ def solve(
             values.
 
     Example:
-        >>> from fairgrad.decisions import DecisionProblem, JudgedCells
+        >>> from fairgrad.decisions.judging import JudgedCells
         >>> from fairgrad.groups import group_rows
         >>> from fairgrad.measures import constraints_of
         >>> rng = np.random.default_rng(0)
@@ -99,7 +307,7 @@ def solve(
     """
     columns = Columns() if columns is None else columns
     columns.use(problem)
-    plain = columns.add(np.zeros(problem.n_levels))
+    plain = columns.add(np.zeros(len(problem.lower)))
     if not problem.violations(columns.levels[plain]).any():
         return columns.decision(plain)
     columns.add_rays(plain)

@@ -32,13 +32,13 @@ from sklearn.utils.validation import (
 from fairgrad.aware import NOT_GIVEN, NOT_USED, SensitiveEncoder, ask_for_values
 from fairgrad.checks import check_count, naming_rows, warn
 from fairgrad.columns import as_columns, sensitive_columns
-from fairgrad.decisions import (
+from fairgrad.decisions.judging import JudgedCells, largest
+from fairgrad.decisions.solver import (
     Columns,
+    Decision,
     DecisionProblem,
-    JudgedCells,
     as_costs,
-    largest,
-    measured_apart,
+    judged_apart,
     solve,
     weighted_scores,
 )
@@ -79,7 +79,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fairgrad.decisions import Decision, MeasuredAttributes
     from fairgrad.groups import Floats, Groups, Ints
     from fairgrad.membership import SpreadRows
 
@@ -338,7 +337,8 @@ class FairDecisionClassifier(ShownInNotebooks, ClassifierMixin, MetaEstimatorMix
         self.classes_, self.groups_ = classes, rows.groups
         self.label_model_, self.cell_models_, self.aware_model_ = tuning.fitted[:3]
         self.cell_groups_, self.sensitive_encoder_ = tuning.fitted[3:]
-        measured, problem = tuning.problem(self)
+        problem = tuning.problem(self)
+        measured = problem.parts
         decision = solve(problem, columns, lottery=self.lottery)
         self.pulls_ = tuning.by_attributes(decision.pulls, measured)
         self.lottery_ = [
@@ -355,7 +355,7 @@ class FairDecisionClassifier(ShownInNotebooks, ClassifierMixin, MetaEstimatorMix
             self.desirable_ = tuple(labels[i] for i in desirable_labels(labels, self.y_desirable))
         return self._set_levels(problem, tuning)
 
-    def _set_weights(self, decision: Decision, measured: Sequence[MeasuredAttributes]) -> None:
+    def _set_weights(self, decision: Decision, measured: Sequence[JudgedCells]) -> None:
         """The weights of the cells of all attributes together, and their names."""
         groups, n_labels = self.groups_, len(self.classes_)
         assert groups is not None  # noqa: S101 - only plain models have none
@@ -363,7 +363,7 @@ class FairDecisionClassifier(ShownInNotebooks, ClassifierMixin, MetaEstimatorMix
         plain = check_costs(self.cost_matrix, n_labels).T
         costs: Floats = np.repeat(plain[:, :, None], groups.n_groups, axis=2)
         for one, pull in zip(measured, decision.pulls, strict=True):
-            parents = groups.parents(*one.attributes)
+            parents = groups.parents(*one.groups.attributes)
             costs = costs + as_costs(pull)[:, :, parents]
             weights = weights + pull[:, parents] if pull.ndim == 2 else weights
         if self.cost_matrix is not None or any(pull.ndim == 3 for pull in decision.pulls):
@@ -403,7 +403,7 @@ class FairDecisionClassifier(ShownInNotebooks, ClassifierMixin, MetaEstimatorMix
         self.violation_ = float(problem.violations(self.levels_).max())
         if tuning.n_known is not None:
             known = tuning.known()
-            self.levels_ = judged(known.problem(self)[1], known.probabilities)[0]
+            self.levels_ = judged(known.problem(self), known.probabilities)[0]
         everyone = [np.full(len(problem.label), label) for label in range(len(labels))]
         suggestions = Suggestions(
             asked=None if np.ndim(self.epsilon) else float(self.epsilon),
@@ -544,27 +544,14 @@ class Tuning:
         if validation is not None:
             self.probabilities = self.own
 
-    def problem(
-        self, model: FairDecisionClassifier
-    ) -> tuple[list[MeasuredAttributes], DecisionProblem]:
+    def problem(self, model: FairDecisionClassifier) -> DecisionProblem:
         """What to solve for one model: its measures, with its epsilon."""
-        rows = self.rows
-        measured = measured_apart(
-            self.measure,
-            rows.groups,
-            epsilon=model.epsilon,
-            y_desirable=model.y_desirable,
-            rows=rows,
-        )
-        parts, probabilities = [], []
-        for one in measured:
-            group = rows.groups.parents(*one.attributes)[rows.group]
-            grouped = GroupedRows(one.groups, rows.label, group, rows.weight)
-            parts.append(JudgedCells(one.constraints, grouped))
-            place = self.cells.attributes.index(one.attributes)
-            probabilities.append(self.probabilities[place])
+        rows, own = self.rows, {"epsilon": model.epsilon, "y_desirable": model.y_desirable}
+        parts = judged_apart(self.measure, rows, **own)
+        places = [self.cells.attributes.index(part.groups.attributes) for part in parts]
+        probabilities = [self.probabilities[place] for place in places]
         costs = model.costs(len(rows.groups.labels))
-        return measured, DecisionProblem(rows.label, rows.weight, parts, probabilities, costs)
+        return DecisionProblem(rows.label, rows.weight, parts, probabilities, costs)
 
     def known(self) -> Tuning:
         """The same with the rows of known group alone."""
@@ -577,13 +564,13 @@ class Tuning:
         return narrow
 
     def by_attributes(
-        self, pulls: Sequence[Floats], measured: Sequence[MeasuredAttributes]
+        self, pulls: Sequence[Floats], measured: Sequence[JudgedCells]
     ) -> list[Floats]:
         """What measures of the same attributes add to the scores, summed: one for each set."""
         n_labels = len(self.rows.groups.labels)
         sums: list[Floats] = [np.zeros((n_labels, groups.n_groups)) for groups in self.cells.groups]
         for one, pull in zip(measured, pulls, strict=True):
-            place = self.cells.attributes.index(one.attributes)
+            place = self.cells.attributes.index(one.groups.attributes)
             if pull.ndim == sums[place].ndim:
                 sums[place] = sums[place] + pull
             else:
@@ -660,8 +647,8 @@ def fit_decisions(
         model.costs(len(classes))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # they are given when multipliers are found
-            measured = measured_apart(
-                measure, rows.groups, epsilon=model.epsilon, y_desirable=model.y_desirable
+            measured = judged_apart(
+                measure, rows, epsilon=model.epsilon, y_desirable=model.y_desirable
             )
     encoder = None
     if first.use_sensitive and not first.prefit and _takes_columns(X):
@@ -672,7 +659,7 @@ def fit_decisions(
         X,
         y,
         rows,
-        list(dict.fromkeys(one.attributes for one in measured)),
+        list(dict.fromkeys(one.groups.attributes for one in measured)),
         arguments,
         prefit=first.prefit,
         encoder=encoder,

@@ -4,7 +4,7 @@ Training ends near the bounds, not within them: steps are noisy, and a cell of f
 seen. What counts are the labelled rows, so models are moved on these. Levels of softened decisions
 have slopes by the parameters of the last layer, which say in which direction the levels come back
 to their bounds; along a line of parameters decisions change only where a row changes its label, so
-every line is searched exactly (`fairgrad.decisions.lines`). Models that share their inputs, as
+every line is searched exactly (`fairgrad.decisions.judging`). Models that share their inputs, as
 linear ones do, are also searched along the lines between them: from one that is fair towards one
 that is accurate. What comes out is a model of the same kind as what was trained.
 """
@@ -18,7 +18,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import expit, softmax
 
-from fairgrad.decisions import DecisionLine, JudgedCells, JudgedDecisions, largest
+from fairgrad.decisions.judging import DecisionLine, JudgedCells, JudgedDecisions, largest
 from fairgrad.dual import check_costs
 from fairgrad.usefulness import LEAST_GAIN
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fairgrad.constraints import Constraints
-    from fairgrad.decisions.problem import Figures
+    from fairgrad.decisions.judging import Figures
     from fairgrad.groups import Floats, GroupedRows, Ints
 
 LEAST_ROOM, MOST_ROOM = 0.001, 0.004

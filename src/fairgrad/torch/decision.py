@@ -92,11 +92,10 @@ class FairDecision(nn.Module):
             ValueError: if the shapes do not fit the labels and groups, or the measure speaks of
                 some of several attributes only.
         """
-        from fairgrad.decisions import (  # noqa: PLC0415 - scipy is loaded where it is needed
+        from fairgrad.decisions.solver import (  # noqa: PLC0415 - scipy is loaded where it is needed
             DecisionProblem,
-            JudgedCells,
             as_costs,
-            measured_apart,
+            judged_apart,
             solve,
         )
         from fairgrad.dual import check_costs  # noqa: PLC0415 - as above
@@ -104,10 +103,8 @@ class FairDecision(nn.Module):
 
         rows = group_rows(y, s, sample_weight)
         shape = rows.groups.mass.shape
-        measured = measured_apart(
-            fairness_measure, rows.groups, epsilon=epsilon, y_desirable=y_desirable, rows=rows
-        )
-        if any(one.attributes != rows.groups.attributes for one in measured):
+        cells = judged_apart(fairness_measure, rows, epsilon=epsilon, y_desirable=y_desirable)
+        if any(one.groups.attributes != rows.groups.attributes for one in cells):
             raise ValueError(
                 "fairness_measure: expected one that speaks of the groups of all attributes; for "
                 "attributes apart use fairgrad.sklearn.FairDecisionClassifier."
@@ -115,7 +112,6 @@ class FairDecision(nn.Module):
         tuned = cls(np.ones(shape))
         with torch.no_grad():
             probability = tuned.cell_probabilities(torch.as_tensor(logits))
-        cells = [JudgedCells(one.constraints, rows) for one in measured]
         probabilities = [probability.cpu().numpy().transpose(1, 2, 0)] * len(cells)
         costs = check_costs(cost_matrix, shape[0])
         plain = cost_matrix is None

@@ -1,4 +1,4 @@
-"""All decisions along a line of multipliers, judged exactly on labelled rows.
+"""Decisions judged on labelled rows: one by one, and all those along a line of scores.
 
 Along ``scores + t * slopes`` decisions are constant but for the points where a row changes its
 label. These are found by sorting, so that the best t is found exactly.
@@ -6,15 +6,22 @@ label. These are found by sorting, so that the best t is found exactly.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from copy import copy
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fairgrad.decisions.problem import Figures
-
 if TYPE_CHECKING:
-    from fairgrad.decisions.problem import JudgedDecisions
-    from fairgrad.groups import Floats, Ints
+    from collections.abc import Sequence
+
+    from fairgrad.constraints import Constraints
+    from fairgrad.groups import Floats, GroupedRows, Ints
+
+TOLERANCE = 1e-3
+"""Exact fairness, on rows that can be counted, is a level of at most this; or of one row, where one
+row moves a level by more."""
+
+ROUNDING = 1e-12
 
 POINTS = 256
 """Points of a line that are looked at first; all those around the best of them follow."""
@@ -32,6 +39,156 @@ SMALLEST_SLOPE = 1e-14
 GAP = 1e-9
 """Rows that change their label closer together than that change it at once: so no row lies on the
 border, whichever machine computes it."""
+
+
+def largest(scores: Floats) -> Ints:
+    """(n,) the label with the largest score, the first of equal ones; fast for two labels."""
+    if len(scores) == 2:
+        is_second: Ints = (scores[1] > scores[0]).astype(np.int64)
+        return is_second
+    decided: Ints = scores.argmax(0)
+    return decided
+
+
+class JudgedCells:
+    """Constraints and the cells they speak of, to judge what is decided on labelled rows.
+
+    Args:
+        constraints: all of them defined.
+        rows: labels and groups of the rows, with their frequencies.
+        room: how far from a level of 0 exact fairness is; None for `TOLERANCE`, or one row where
+            one row moves a level by more.
+    """
+
+    def __init__(
+        self, constraints: Constraints, rows: GroupedRows, room: float | None = None
+    ) -> None:
+        self.constraints, self.groups = constraints, rows.groups
+        self.n_outcomes = constraints.n_outcomes
+        self.cell = rows.cell(constraints.by_label)
+        self.mass = rows.groups.cell_mass(constraints.by_label) / rows.groups.mass.sum()
+        self._per_mass = np.where(self.mass > 0, 1.0 / np.where(self.mass > 0, self.mass, 1.0), 0.0)
+        self.lower, self.upper = self._bounds(rows, room)
+
+    def _bounds(self, rows: GroupedRows, room: float | None) -> tuple[Floats, Floats]:
+        """The bounds to keep; where they are equal, or nearly so, what can be told apart."""
+        C, lower, upper = (
+            self.constraints.coefficients,
+            self.constraints.lower,
+            self.constraints.upper,
+        )
+        rooms = np.full(len(lower), TOLERANCE if room is None else room)
+        if room is None:
+            weight = np.ones(len(rows)) if rows.weight is None else rows.weight
+            heaviest = np.zeros(len(self.mass))
+            np.maximum.at(heaviest, self.cell, weight / weight.sum())
+            one_row = heaviest * self._per_mass
+            np.maximum.at(rooms, C.row, np.abs(C.value) * one_row[C.cell % len(one_row)])
+        with np.errstate(invalid="ignore"):
+            middle = (lower + upper) / 2
+        is_two_sided = np.isfinite(middle)
+        return (
+            np.where(is_two_sided, np.minimum(lower, middle - rooms), lower) - ROUNDING,
+            np.where(is_two_sided, np.maximum(upper, middle + rooms), upper) + ROUNDING,
+        )
+
+    def count(self, decided: Ints, wrong: Floats, weight: Floats) -> Floats:
+        """(K, 1) the weights of the wrong rows of each cell, or (L * K, 1) of each label decided.
+
+        Args:
+            decided: (n,) labels.
+            wrong: (n,) the weights of rows decided wrongly, 0 of the others.
+            weight: (n,) of all rows.
+        """
+        n_cells = len(self.mass)
+        place, counted = self.cell, wrong
+        if self.n_outcomes > 1:
+            place, counted = decided * n_cells + self.cell, weight
+        sums = np.bincount(place, counted, minlength=self.n_outcomes * n_cells)
+        return sums.astype(np.float64, copy=False)[:, None]
+
+    def levels(self, counted: Floats) -> Floats:
+        """(J, m) levels where such shares of all rows, (K, m) or (L * K, m), were counted."""
+        rates = counted.T * np.tile(self._per_mass, self.n_outcomes)
+        levels: Floats = self.constraints.levels(rates).T
+        return levels
+
+
+class Figures(NamedTuple):
+    """Of m decisions: the error, the sum of squares and the largest of what is beyond bounds."""
+
+    error: Floats
+    squares: Floats
+    worst: Floats
+
+    def penalised(self, penalty: float) -> Floats:
+        """(m,) what to minimise."""
+        return self.error + penalty * self.squares
+
+
+class JudgedDecisions:
+    """Labelled rows and constraints: what is decided on them can be counted and judged.
+
+    Args:
+        label: (n,) the index of each row's label.
+        weight: (n,) sample weights, or None.
+        parts: one or several sets of constraints.
+        costs: (L, L) of each prediction (columns) of each true label (rows); None for errors.
+    """
+
+    def __init__(
+        self,
+        label: Ints,
+        weight: Floats | None,
+        parts: Sequence[JudgedCells],
+        costs: Floats | None = None,
+    ) -> None:
+        self.label, self.costs = label, costs
+        weight = np.ones(len(label)) if weight is None else weight
+        self.weight = weight / weight.sum()
+        self.parts: tuple[JudgedCells, ...] = tuple(parts)
+        self.lower = np.concatenate([cells.lower for cells in parts])
+        self.upper = np.concatenate([cells.upper for cells in parts])
+
+    def widened(self, width: float) -> JudgedDecisions | None:
+        """The same rows with bounds at least so far from their middle; None if all are."""
+        with np.errstate(invalid="ignore"):  # one side may be open
+            middle = (self.lower + self.upper) / 2
+            narrow = self.upper - middle < width
+        if not narrow.any():
+            return None
+        wide = copy(self)
+        wide.lower = np.where(narrow, middle - width, self.lower)
+        wide.upper = np.where(narrow, middle + width, self.upper)
+        return wide
+
+    def judged(self, decided: Ints) -> tuple[list[Floats], float]:
+        """What is counted of decided labels, and what they cost.
+
+        Returns:
+            (K, 1) for each part the wrong rows of its cells, or (L * K, 1) those of each label; and
+            the share of the rows decided wrongly, or the mean of their costs.
+        """
+        wrong = np.where(decided != self.label, self.weight, 0.0)
+        counted = [cells.count(decided, wrong, self.weight) for cells in self.parts]
+        cost = wrong if self.costs is None else self.weight * self.costs[self.label, decided]
+        return counted, float(cost.sum())
+
+    def levels(self, counted: Sequence[Floats]) -> Floats:
+        """(J,) levels of all parts, from what was counted of decided labels."""
+        pairs = zip(self.parts, counted, strict=True)
+        return np.concatenate([cells.levels(wrong)[:, 0] for cells, wrong in pairs])
+
+    def violations(self, levels: Floats) -> Floats:
+        """(..., J) by how much levels are beyond their bounds; 0 for those that are within."""
+        off: Floats = np.maximum(np.maximum(levels - self.upper, self.lower - levels), 0.0)
+        return off
+
+    def figures(self, wrong: Sequence[Floats], error: Floats) -> Figures:
+        """Figures of m decisions, from what was counted, (K, m), in each part's cells."""
+        pairs = zip(self.parts, wrong, strict=True)
+        off = self.violations(np.concatenate([cells.levels(errors) for cells, errors in pairs]).T)
+        return Figures(error, (off**2).sum(1), off.max(1))
 
 
 class DecisionLine:
