@@ -118,6 +118,17 @@ def test_verdicts_keep_their_promises():
         assert low <= row["value"] <= high, row["case"]
 
 
+def test_the_page_on_audits_states_the_committed_figures():
+    rows = pd.read_csv(ROOT / "results" / "audit_rows.csv")
+    errors = pd.read_csv(ROOT / "results" / "audit_coverage.csv")
+    text = page("docs/results/audit.md")
+    low, high = (round(100 * share) for share in (rows["share"].min(), rows["share"].max()))
+    assert f"needs {low} % to {high} % of the rows" in text
+    fair, unfair = (100 * errors[f"wrongly {name}"].max() for name in ("fair", "unfair"))
+    assert f"called fair in at most {fair:.1f} % of the draws" in text
+    assert f"a fair one unfair in at most {unfair:.1f} %" in text
+
+
 def test_the_page_on_overhead_shows_the_committed_times():
     """Its table and its picture; `make pictures` draws it again."""
     times = pd.read_csv(ROOT / "results" / "overhead.csv").query("batch == 512")
