@@ -174,7 +174,7 @@ class Audit(ShownAndWritten):
         # How many rows each row stands for.
         self.times = np.ones(len(rows)) if self.counts is None else self.counts.times
         self.cluster = None if cluster is None else _cluster_codes(cluster, len(rows))
-        self.reference = _reference_values(reference, rows.groups)
+        self.reference = {} if reference is None else _reference_values(reference, rows.groups)
         columns = as_columns(sensitive_features, "sensitive_features")
         self.partly: tuple[PartlyKnown, Membership] | None = None
         if membership is not None:
@@ -193,15 +193,14 @@ class Audit(ShownAndWritten):
             self.baseline = self._of(other)
         if y_score is not None:
             self.score = check_scores(y_score, len(rows), len(labels))
-        scored = self.score, predicted, self.desirable_indices, len(labels), threshold
         guessed = self.desirable if y_desirable is None else []
         finest = self.views[" x ".join(self.attributes)]
         notices = [
             *(one if isinstance(one, words.Notice) else ("remark", one) for one in remarks),
             ("desirable", words.doubtful_desirable(guessed, self.target, labels)),
-            ("desirable", words.left_out(left_out, len(labels))),
+            ("desirable", words.left_out(left_out, len(labels)) if left_out else ""),
             ("constant", words.constant_predictions(finest)),
-            ("levelling_down", words.levelling_down(self.changes, baseline_name)),
+            ("levelling_down", words.levelling_down(self)),
             ("unknown", words.unknown_values(self)),
             ("empty", words.empty_groups(columns, finest)),
             ("tolerance", words.wide_tolerance(self)),
@@ -212,7 +211,7 @@ class Audit(ShownAndWritten):
                 "clusters",
                 "" if self.cluster is None else words.CLUSTERS.format(len(np.unique(self.cluster))),
             ),
-            ("threshold", words.other_threshold(*scored)),
+            ("threshold", words.other_threshold(self, threshold)),
         ]
         self.warnings = tuple(words.Notice(*one) for one in notices if one[1])
 
@@ -306,7 +305,15 @@ class Audit(ShownAndWritten):
         self.views: dict[str, CountTable] = {
             " x ".join(key): self.table.view(*key) for key in self._view_keys
         }
-        self._check_comparable()
+        for by, view in self.views.items():
+            present = np.flatnonzero(view.mass.sum(axis=(1, 2)) > 0)
+            if len(present) < 2:
+                names = words.short_names(view.groups)
+                only = f"the value {names[present[0]]!r}" if len(present) else "unknown values"
+                raise ValueError(
+                    f"sensitive_features ({by}): fairness compares at least two groups, got "
+                    f"{only} alone (rows of weight 0 do not count)."
+                )
         findings, seen = [], set()
         for measures, is_asked in zip(self.wanted, (True, False), strict=True):
             for one in measures:
@@ -337,7 +344,7 @@ class Audit(ShownAndWritten):
         table = self.table if table is None else table
         view = table.view(*both, unknown=unknown) if view is None else view
         view = view.compared(judged_groups(view.size, self.min_group))
-        reference = self.reference_group(view, name)
+        reference = self.reference_group(view, name) if self.reference else -1
         if asked.given:
             if reference >= 0:
                 raise ValueError("reference: within strata, groups are compared with their mean.")
@@ -425,17 +432,6 @@ class Audit(ShownAndWritten):
             return 1.0
         return max(least_holding(turns, 0.0, 1.0) - 1e-3, 0.0)
 
-    def _check_comparable(self) -> None:
-        for name, view in self.views.items():
-            present = np.flatnonzero(view.mass.sum(axis=(1, 2)) > 0)
-            if len(present) < 2:
-                names = words.short_names(view.groups)
-                only = f"the value {names[present[0]]!r}" if len(present) else "unknown values"
-                raise ValueError(
-                    f"sensitive_features ({name}): fairness compares at least two groups, got "
-                    f"{only} alone (rows of weight 0 do not count)."
-                )
-
     def _of(self, predicted: Ints) -> Audit:
         """The same audit of other predictions, without scores and warnings."""
         other = copy(self)
@@ -460,7 +456,7 @@ class Audit(ShownAndWritten):
         second = self._of(predicted_labels(self.rows, other, "other"))
         second.baseline, second.baseline_name = self, names[0]
         kept = [one for one in self.warnings if one.kind not in words.ABOUT_PREDICTIONS]
-        levelled = words.levelling_down(second.changes, names[0])
+        levelled = words.levelling_down(second)
         second.warnings = (*kept, *([words.Notice("levelling_down", levelled)] if levelled else []))
         return AuditComparison(second, names)
 
@@ -661,8 +657,6 @@ class Audit(ShownAndWritten):
 
 def _reference_values(reference: Any, groups: Groups) -> dict[str, str]:
     """The value of each attribute that others are compared with, as a text."""
-    if reference is None:
-        return {}
     if not isinstance(reference, Mapping):
         if len(groups.attributes) > 1:
             raise ValueError(

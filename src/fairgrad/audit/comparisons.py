@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from fairgrad.audit.counts import CountTable
+    from fairgrad.audit.known import SoftCells
 
 DEFAULT_MEASURES = (
     "demographic_parity",
@@ -70,11 +71,11 @@ class GapToReference:
 
     def levels(self, rate: Floats) -> Floats:
         """(..., K) the levels of these rates; NaN where they are not defined."""
-        x = self._read(rate)
-        return self._defined(x - self._reference(x))
+        x = np.where(self.present, rate, 0.0)
+        return self._defined(x - self._sums(self.share * x) - self.outside)
 
     def combine(
-        self, rate: Floats, ends: Interval, z: float = 0.0, correlation: Floats | None = None
+        self, rate: Floats, ends: Interval, z: float, correlation: Floats | None
     ) -> Interval:
         """The MOVER interval of each level, from rates and the intervals of each of them.
 
@@ -83,8 +84,8 @@ class GapToReference:
         the groups outside add to the variance of the mean reaches z times its root.
         """
         del correlation  # rates of different groups are independent
-        x, low, high = (self._read(values) for values in (rate, *ends))
-        mean = self._reference(x)
+        x, low, high = (np.where(self.present, values, 0.0) for values in (rate, *ends))
+        mean = self._sums(self.share * x) + self.outside
         around = self._sums(self.share * (x - mean) ** 2)
         more = z**2 * (around / self.n_rows + self.outside_variance)
 
@@ -127,13 +128,6 @@ class GapToReference:
         sums: Floats = np.repeat(np.add.reduceat(values, starts, axis=-1), lengths, axis=-1)
         return sums
 
-    def _read(self, rate: Floats) -> Floats:
-        """(..., K) rates, 0 where there are none."""
-        return np.where(self.present, rate, 0.0)
-
-    def _reference(self, x: Floats) -> Floats:
-        return self._sums(self.share * x) + self.outside
-
     def _defined(self, gap: Floats) -> Floats:
         return np.where(self.applies, np.where(self.present, gap, np.nan), 0.0)
 
@@ -156,7 +150,7 @@ class MatrixMap:
         return levels
 
     def combine(
-        self, rate: Floats, ends: Interval, z: float = 0.0, correlation: Floats | None = None
+        self, rate: Floats, ends: Interval, z: float, correlation: Floats | None
     ) -> Interval:
         """The MOVER interval of each level, from rates, their limits and their correlation."""
         del z  # a user's coefficients are no estimates
@@ -467,7 +461,11 @@ def _between_groups(
         share = np.zeros(total.shape)
         share[:, reference], effective = 1.0, np.full(n_rows, np.inf)
         present &= present[:, [reference]]
-    correlation, sd = _with_reference(table, hits, cells, share, reference, everyone, outside)
+    correlation = sd = None
+    if table.soft is not None:  # rates are not independent then
+        correlation, sd = _with_reference(
+            table.soft, hits, cells, share, reference, everyone, outside
+        )
     applied = np.isin(np.arange(n_rows), range(n_rows) if applies is None else applies)
     is_good = applied if good is None else np.isin(np.arange(n_rows), good)
     only = good[0] if good is not None and len(good) == 1 else None
@@ -503,29 +501,24 @@ def _between_groups(
 
 
 def _with_reference(
-    table: CountTable,
+    soft: SoftCells,
     hits: NDArray[np.bool_],
     cells: Proportion,
     share: Floats,
     reference: int,
     everyone: Floats,
     outside: Floats,
-) -> tuple[Floats | None, Floats | None]:
-    """(K,) the correlation of each rate with its reference; (R,) the error of a mean.
-
-    None if all groups are known: rates are independent then.
-    """
-    if table.soft is None:
-        return None, None
+) -> tuple[Floats, Floats | None]:
+    """(K,) the correlation of each rate with its reference; (R,) the error if it is a mean."""
     rate, (n_rows, n_groups) = np.nan_to_num(cells.value), cells.total.shape
     mean = (rate * share).sum(axis=1) + outside
     places = np.append(np.arange(n_groups), n_groups if reference < 0 else reference)
     extended, sd = np.zeros(rate.shape), np.zeros(n_rows)
     for r in range(n_rows):
         row = np.append(rate[r], mean[r])
-        extended[r] = table.soft.correlation(hits, places, np.full(len(row), r), row)[-1, :-1]
+        extended[r] = soft.correlation(hits, places, np.full(len(row), r), row)[-1, :-1]
         off = hits[r] - mean[r] * hits[r].any(axis=-1, keepdims=True)
-        sd[r] = np.sqrt((table.soft.products[-1, -1] * off**2).sum()) / max(everyone[r], 1e-300)
+        sd[r] = np.sqrt((soft.products[-1, -1] * off**2).sum()) / max(everyone[r], 1e-300)
     return extended.ravel(), sd if reference < 0 else None
 
 
@@ -589,7 +582,8 @@ def _of_rates(
     upper: float = 0.0,
 ) -> Comparison:
     """Levels that are functions of rates of the groups; by default about no label."""
-    cells, n, n_groups = table.shares(hits).flat(), len(names), table.groups.n_groups
+    cells = table.shares(hits).pick(np.ravel)
+    n, n_groups = len(names), table.groups.n_groups
     row = np.repeat(np.arange(len(hits)), n_groups)
     group = np.tile(np.arange(n_groups), len(hits))
     correlation = None

@@ -78,10 +78,6 @@ class Proportion(NamedTuple):
         """One row of them; all for -1."""
         return self if index < 0 else self.pick(lambda counts: counts[index])
 
-    def flat(self) -> Proportion:
-        """All of them in one row."""
-        return self.pick(np.ravel)
-
     def exact_interval(self, alpha: float) -> Interval:
         """The interval of each share by itself, wrong at most `alpha` of the time."""
         low, high = self._drifted(clopper_pearson(self.value, self.trials, alpha))

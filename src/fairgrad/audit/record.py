@@ -350,7 +350,7 @@ def _rates(
     frames = []
     for rate, proportions in view.rates.items():
         labels = [-1] if rate == "accuracy" else list(audit.shown_labels)
-        rows = proportions.pick(np.atleast_2d).pick(itemgetter(labels)).flat()
+        rows = proportions.pick(np.atleast_2d).pick(itemgetter(labels)).pick(np.ravel)
         low, high = rows.exact_interval(audit.alpha)
         shown = [audit.label_value(label) for label in labels for _ in names]
         columns = {

@@ -355,8 +355,9 @@ def gains(audit: Audit) -> tuple[str, ...]:
     for change in asked:
         for predicate, has_label, moved in _moved_people(change):
             by_predicate.setdefault((predicate, has_label), {}).setdefault(moved)
-    plain = " (without the fairness constraint)" if audit.baseline_name == words.PLAIN else ""
-    against = f"Compared with {words.in_sentence(audit.baseline_name)}{plain},"
+    is_plain = audit.baseline_name == words.PLAIN
+    other = "the model without the fairness constraint" if is_plain else audit.baseline_name
+    against = f"Compared with {words.in_sentence(other)},"
     sentences = []
     for (predicate, _), people in by_predicate.items():
         n_more = len(people) - MOST_GAINS
@@ -398,7 +399,8 @@ def price(audit: Audit) -> str:
     low, high = (low, high) if change > 0 else (-high, -low)
     interval = f"(interval {points(low)} to {points(high)})"
     of = f"Accuracy {way} by {points(abs(change))} points {interval}"
-    return f"{of}: {abs(int(up - down)):,} {more} people are predicted correctly."
+    n = abs(int(up - down))
+    return f"{of}: {n:,} {more} {'person is' if n == 1 else 'people are'} predicted correctly."
 
 
 def _verdicts(audit: Audit) -> Section:
@@ -611,21 +613,15 @@ def _sides(audit: Audit) -> Block:
     """Who gets another prediction, the most people first."""
     groups = audit.table.groups
     people = dict(zip(groups.names, words.people_names(groups), strict=True))
-    rows = [
-        [people[row["group"]], f"{row['from']} → {row['to']}", _side(row), f"{row['rows']:,}"]
-        for row in audit.to_frame("sides").to_dict(orient="records")
-    ] or [["no group", "-", "-", "0"]]
+    rows = []
+    for row in audit.to_frame("sides").to_dict(orient="records"):
+        side = "not known" if row["true"] == "not known" else "still wrong"
+        side = {row["from"]: "wrong", row["to"]: "right"}.get(row["true"], side)
+        who, change = people[row["group"]], f"{row['from']} → {row['to']}"
+        rows.append([who, change, side, f"{row['rows']:,}"])
+    rows = rows or [["no group", "-", "-", "0"]]
     columns = ("group", f"predicted {audit.target}", "new decision", "people")
     return Block("Who gets a different decision", columns, rows, texts=3)
-
-
-def _side(row: Mapping[Any, Any]) -> str:
-    """Whether the new prediction of a row of the frame "sides" is right."""
-    if row["true"] == "not known":
-        return "not known"
-    if row["to"] == row["true"]:
-        return "right"
-    return "wrong" if row["from"] == row["true"] else "still wrong"
 
 
 def _details(audit: Audit) -> Section:

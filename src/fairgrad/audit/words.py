@@ -22,10 +22,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fairgrad.audit.audit import Audit
-    from fairgrad.audit.changes import Change
     from fairgrad.audit.counts import CountTable
     from fairgrad.audit.verdicts import Finding
-    from fairgrad.groups import Floats, Groups, Ints
+    from fairgrad.groups import Floats, Groups
 
 SIGNS = {FAIR: "✓", UNFAIR: "✗", UNDECIDED: "?"}
 """A sign beside each verdict: colour alone would not do."""
@@ -320,7 +319,7 @@ class Notice(NamedTuple):
 def left_out(measures: Collection[str], n_labels: int) -> str:
     """Measures of the default set that need a desirable label where none is known."""
     names = " and ".join(title(name) for name in measures)
-    return names and (
+    return (
         f"{names} was left out: there are {n_labels} labels, and none is named as the desirable "
         "one. Name the desirable label to include this measure."
     )
@@ -484,9 +483,9 @@ def constant_predictions(table: CountTable) -> str:
     return f"Everybody gets the same prediction in: {listed(names)}."
 
 
-def levelling_down(changes: Sequence[Change], baseline: str) -> str:
+def levelling_down(audit: Audit) -> str:
     """Fairness that came from taking away, not from giving; one paragraph for all measures."""
-    levelled = [one for one in changes if one.after.is_asked and one.is_levelling_down]
+    levelled = [one for one in audit.changes if one.after.is_asked and one.is_levelling_down]
     if not levelled:
         return ""
     grouped: dict[str, list[str]] = {}
@@ -497,28 +496,21 @@ def levelling_down(changes: Sequence[Change], baseline: str) -> str:
     lost = list(dict.fromkeys(name for change in levelled for name in change.lost()))
     have = "has" if len(lost) == 1 else "have"
     return (
-        f"Levelling down: {conjoined(measures)} improved against {baseline} only because groups "
-        f"got worse: {listed(lost, most=6)} {have} a worse {rates}, and no group surely has a "
-        "better one."
+        f"Levelling down: {conjoined(measures)} improved against {audit.baseline_name} only "
+        f"because groups got worse: {listed(lost, most=6)} {have} a worse {rates}, and no group "
+        "surely has a better one."
     )
 
 
-def other_threshold(
-    score: Floats | None,
-    predicted: Ints,
-    desirable: Sequence[int],
-    n_labels: int,
-    threshold: float | None,
-) -> str:
-    """What to say if the predictions do not follow from the scores as the model was trained.
-
-    Scores are (N,) of the desirable label (two labels only), or (N, L) one per label.
-    """
+def other_threshold(audit: Audit, threshold: float | None) -> str:
+    """What to say if the predictions do not follow from the scores as the model was trained."""
+    score, predicted = audit.score, audit.predicted
     if score is None:
         return ""
-    if n_labels == 2:
-        score = score[:, desirable[0]] if score.ndim == 2 else score
-        return _moved_threshold(score, predicted == desirable[0], threshold)
+    if len(audit.labels) == 2:
+        (desirable,) = audit.desirable_indices
+        score = score[:, desirable] if score.ndim == 2 else score
+        return _moved_threshold(score, predicted == desirable, threshold)
     off = score[np.arange(len(score)), predicted] < score.max(axis=1)
     if not off.any():
         return ""
