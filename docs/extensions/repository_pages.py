@@ -58,10 +58,11 @@ def with_links_of_the_site(text: str) -> str:
 
     def turned(link: re.Match[str]) -> str:
         words, target, anchor = link[1], link[2].removeprefix("../"), link[3] or ""
-        if "://" in target or target in PAGES.values():
+        page = PAGES.get(target, target.removeprefix("docs/"))
+        if "://" in target:
             return link[0]
-        if target in PAGES:
-            return f"[{words}]({PAGES[target]}{anchor})"
+        if (REPOSITORY / "docs" / page).is_file():
+            return f"[{words}]({page}{anchor})"
         return f"`{words.strip('`')}`"
 
     return LINK.sub(turned, text)
