@@ -365,17 +365,17 @@ def check_costs(cost_matrix: Any, n_labels: int) -> Floats:
         )
     if not (costs >= np.diag(costs)[:, None]).all() or not (costs > np.diag(costs)[:, None]).any():
         raise ValueError(
-            "cost_matrix: expected mistakes that cost at least what the right prediction costs "
-            f"(the diagonal), and one of them more; got {costs.tolist()}."
+            "cost_matrix: every error must cost at least as much as the correct prediction (the "
+            f"diagonal), and some error more; got {costs.tolist()}."
         )
     return costs
 
 
 def cost_shares(cost_matrix: Any, n_labels: int) -> Floats:
-    """(L, L) what predictions cost beyond the right ones, as shares of what the dearest costs.
+    """(L, L) the extra cost of each prediction, as a share of that of the most expensive error.
 
-    One less the mean of it over rows is what models are chosen by: the *merit*. It is the accuracy
-    where every mistake costs the same.
+    Models are chosen by their *merit*: one minus the mean of this over the rows. It is the accuracy
+    if all errors cost the same.
 
     Example:
         >>> cost_shares([[0, 1], [4, 0]], 2)

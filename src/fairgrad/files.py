@@ -128,7 +128,7 @@ def _sha256(text: str) -> str:
 
 @contextmanager
 def naming(path: Path | str) -> Iterator[None]:
-    """A full disk says what could not be written, which the system's own error does not."""
+    """Names the file in the error about a full disk, as the system's own error does not."""
     try:
         yield
     except OSError as error:

@@ -108,7 +108,7 @@ def finetune(
             exact fairness.
         fairness_rate: step size of the multipliers, as in `fairgrad.torch.FairLoss`; 0 is the plain
             loss.
-        y_desirable: labels that some measures speak of; by default the second of two classes.
+        y_desirable: desirable labels, for measures that need them; by default the second of two.
         cost_matrix: what it costs to predict each class (columns) where each is true (rows), in
             sorted order; None for 1 for every mistake. A network with one output gets a head with
             two.

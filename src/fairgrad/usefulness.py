@@ -1,10 +1,9 @@
-"""Whether a fair model is of use, compared with one label for everybody and with the plain model.
+"""Compares a fair model with a constant and with the plain model.
 
-One label for everybody is fair by most definitions, and of no use to anybody. A model that is no
-more accurate than that, or that has lost much against the model trained for accuracy alone, or is
-not even fairer than that one, is a result that nobody wants; so is one that does not keep the
-bounds it was asked for. `find_fault` finds the sentence that says so, for every estimator, the
-program and the report.
+One label for everybody is fair by most definitions, but useless. A fair model has a fault if it is
+no more accurate than that, loses much accuracy against the plain model, is not fairer than the
+plain model, or misses its bounds. `find_fault` returns the sentence about it, for every estimator,
+the program and the report.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ REACHED = 0.005
 """Bounds are kept if no level lies further beyond them."""
 
 TOLERATED_LOSS = 0.02
-"""Accuracy a fair model may lose against the plain one, on new rows, before it is said. If two
-standard errors could hide such a loss, a smaller one is said, too, down to half of it."""
+"""Accuracy a fair model may lose against the plain one, on new rows, without a warning. If two
+standard errors could hide such a loss, there is a warning from half of it on."""
 
 LEAST_GAIN = 0.001
 """A model that is more accurate than one label for everybody by less is no better than that."""

@@ -463,8 +463,8 @@ class Audit(ShownAndWritten):
     def worst_subgroups(self, columns: Any = None, **options: Any) -> SubgroupSearch:
         """Searches conjunctions of a few columns for the largest gaps: where to look.
 
-        One half of the rows is searched, the other half says how large the gaps are. What is found
-        is kept; summary, JSON and report show it. It is no verdict.
+        Subgroups are found in one half of the rows, and their gaps are measured in the other half.
+        Summary, JSON and report then show them. The verdict does not change.
 
         Args:
             columns: further columns to make conditions of, one value per row: a table or a mapping;

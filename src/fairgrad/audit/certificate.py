@@ -1,11 +1,10 @@
-"""Certificates: a model that is fair on new people with a confidence one can state, or none.
+"""Certificates: a model that is fair on new people with a stated confidence, or none.
 
-Whoever looks at many models and reports the best verdict has spent the confidence of that verdict.
-So models are compared on one part of the held-out rows, and the most accurate of those that are
-likely to pass is judged on the other part, the *fresh* rows, by an ordinary audit. If nothing
-before depended on the fresh rows, "fair" is wrong at most ``1 - confidence`` of the time. The
-promise is about all tables: in at most 5 % of them an unfair model is certified, not of those
-certified 5 %.
+The best verdict of many models is too good: it was chosen. So models are compared on one part of
+the held-out rows. The most accurate one that is likely to pass is then judged on the other part,
+the *fresh* rows, by an ordinary audit. If nothing before depended on the fresh rows, "fair" is
+wrong with at most ``1 - confidence`` probability. At a confidence of 95 %, an unfair model is
+certified for at most 5 % of all tables. Nothing is promised about the share among certified ones.
 """
 
 from __future__ import annotations

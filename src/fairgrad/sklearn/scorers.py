@@ -36,14 +36,14 @@ def make_fairness_scorer(
 
     Args:
         fairness_measure: as in `FairGradClassifier`.
-        max_unfairness: what is fair enough; None scores fairness alone.
-        summary: "mean" or "max" of |F| over the constraints. Of a constraint with one bound only,
-            its violation counts.
-        y_desirable: labels that some measures speak of; by default the second of two in sorted
-            order.
+        max_unfairness: the largest unfairness to accept; None scores fairness alone.
+        summary: "mean" or "max" of |F| over the constraints. For a constraint with one bound, the
+            violation counts instead.
+        y_desirable: desirable labels, for measures that need them; by default the second of two in
+            sorted order.
         cost_matrix: what it costs to predict each class (columns) where each is true (rows), in
-            sorted order. The score within the bound is then the merit, one less the mean cost as a
-            share of the dearest mistake's, instead of the accuracy.
+            sorted order. The score within the bound is then, instead of the accuracy, one minus
+            the mean cost as a share of that of the most expensive error.
 
     Raises:
         ValueError: if an argument has a value that is not allowed.

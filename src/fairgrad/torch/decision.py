@@ -83,7 +83,7 @@ class FairDecision(nn.Module):
                 the unknown, if there are any.
             fairness_measure: as in `FairLoss`.
             epsilon: slack of the constraints, one number or one per constraint.
-            y_desirable: labels that some measures speak of.
+            y_desirable: desirable labels, for measures that need them.
             cost_matrix: what it costs to predict each label (columns) where each is true (rows);
                 None for 1 for every mistake.
             sample_weight: (n,) non-negative weights.

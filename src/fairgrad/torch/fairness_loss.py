@@ -90,8 +90,8 @@ class FairLoss(nn.Module):
         base_loss: a PyTorch loss class (made with ``reduction="none"`` and the remaining keyword
             arguments), or any callable that gives one value per example.
         y_train: labels of the training set, integers, or (n, outputs) of several binary outputs,
-            each of which is constrained apart; or `Groups`, and then no s_train. Without y_train
-            and s_train, the labels, groups and their shares are learned from the batches.
+            each with separate constraints; or `Groups`, without s_train. If y_train and s_train are
+            both left out, labels, groups and their shares are learned from the batches.
         s_train: sensitive values of the training set; several columns for several attributes;
             missing values and -1 are unknown and in no constraint.
         fairness_measure: a name ("accuracy_parity", "equalized_odds", "equality_of_opportunity",
@@ -109,7 +109,7 @@ class FairLoss(nn.Module):
             over batches. 0 is the paper.
         negative_weights: False clips weights at 0, for ablation only: without negative weights
             some problems have no fair solution.
-        y_desirable: labels that equality of opportunity and the four-fifths rule speak of; by
+        y_desirable: desirable labels, for equality of opportunity and the four-fifths rule; by
             default the second of two.
         reduction: "mean", "sum" or "none", as in PyTorch.
         cost_matrix: what it costs to predict each label (columns) where each is true (rows), in
