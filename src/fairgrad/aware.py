@@ -119,35 +119,6 @@ class SensitiveEncoder:
         columns: Floats = self._columns(present)[row.ravel()]
         return columns
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain lists and numbers, for JSON.
-
-        Raises:
-            TypeError: if a sensitive value is neither a text nor a whole number.
-        """
-        values = [column.tolist() for column in self.values]
-        strange = [v for column in values for v in column if not isinstance(v, (str, int))]
-        if strange:
-            raise TypeError(f"sensitive_features: expected texts or whole numbers, got {strange}.")
-        return {
-            "attributes": list(self.attributes),
-            "values": values,
-            "codes": self.codes.tolist(),
-            "rows": self.rows.tolist(),
-            "crossed": self.crossed,
-        }
-
-    @classmethod
-    def from_dict(cls, known: Mapping[str, Any]) -> SensitiveEncoder:
-        """What `to_dict` gave."""
-        return cls(
-            tuple(known["attributes"]),
-            tuple(_as_values(column) for column in known["values"]),
-            np.asarray(known["codes"], dtype=np.int64),
-            np.asarray(known["rows"], dtype=np.float64),
-            bool(known["crossed"]),
-        )
-
     def _read(self, columns: Mapping[str, Any], argument: str) -> list[Ints]:
         if len(columns) != len(self.attributes):
             raise ValueError(
@@ -201,15 +172,6 @@ class SensitiveEncoder:
     def _combination(self, codes: Ints) -> str:
         pairs = zip(self.attributes, self.values, codes, strict=True)
         return ", ".join(f"{name}={values[c] if c >= 0 else '?'}" for name, values, c in pairs)
-
-
-def _as_values(values: Sequence[Any]) -> NDArray[Any]:
-    """Values of an attribute as `fairgrad.columns.encode` gives them."""
-    if all(isinstance(value, int) for value in values):
-        return np.asarray(values, dtype=np.int64)
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
-    return array
 
 
 def hide_some(rows: GroupedRows, random_state: Any = 0, share: float = HIDDEN) -> dict[str, Any]:

@@ -101,14 +101,6 @@ def test_attributes_are_found_by_their_names():
         encoder.encode(s["sex"], 60)
 
 
-def test_an_encoder_survives_json():
-    s = pd.DataFrame({"sex": ["F", "M", None] * 30, "age": [0, 1, 2] * 30})
-    encoder = SensitiveEncoder.of(Groups.from_data(np.zeros(90), s))
-    same = SensitiveEncoder.from_dict(encoder.to_dict())
-    assert same.names == encoder.names
-    np.testing.assert_array_equal(same.encode(s, 90), encoder.encode(s, 90))
-
-
 def test_hiding_hides_a_share_and_nothing_else():
     s = {"sex": np.array(["F", "M"] * 2000), "code": np.arange(4000) % 3}
     rows = group_rows(np.zeros(4000), s)

@@ -69,14 +69,14 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
         epsilons: how many models, from exact fairness to the plain model; or a list of epsilons,
             in which infinity is the plain model.
         use_sensitive: whether models may look at the sensitive values to predict; "both" trains
-            blind and aware models for every epsilon and shows them beside each other: what
-            blindness costs. None is what the estimator says itself.
+            blind and aware models for every epsilon and shows both, so that you can compare them.
+            None takes the estimator's setting.
         validation_fraction: share of the rows held out to judge on, the same of every label of
             every group, unless `fit` gets validation rows.
-        y_desirable: labels that equality of opportunity and the four-fifths rule speak of; by
+        y_desirable: desirable labels, for equality of opportunity and the four-fifths rule; by
             default the estimator's own, or the second of two classes.
         min_group: groups with fewer rows are in no constraint, and are not judged; below 1 a share
-            of the rows. None is what the estimator says itself, or 30 rows.
+            of the rows. None takes the estimator's setting, or 30 rows.
         confidence: of each interval.
         n_jobs: fits at the same time, for estimators that are fitted one by one; as in joblib.
         random_state: of the split and the training.
@@ -170,7 +170,8 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
         template = EstimatorTemplate(usual)
         if self.min_group is not None:
             template = template.with_setting("min_group", self.min_group)
-        epsilons = epsilon_grid(self.epsilons, with_plain=template.takes_infinity)
+        is_ours = "fairness_measure" in template.settings  # an infinite epsilon is the plain model
+        epsilons = epsilon_grid(self.epsilons, with_plain=is_ours)
         measure = self._measure(template)
         kinds = template.kinds(self.use_sensitive)
         everything = template.read(X, y, sensitive_features, sample_weight)
@@ -188,11 +189,13 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
             name: ModelAudits(judge, rows, [p for one in fitted for p in one.predict(rows)])
             for name, rows in parts.items()
         }
-        points = {
+        points: dict[str, Any] = {
             "epsilon": np.tile(epsilons, len(kinds)),
             "use_sensitive": np.repeat(list(kinds), len(epsilons)),
         }
-        self.points_ = _with_figures(points, self.audits_)
+        for name, audits in self.audits_.items():
+            points |= {f"{name}_{figure}": value for figure, value in audits.figures().items()}
+        self.points_ = pd.DataFrame(points | {"on_frontier": best_of_kind(points, f"{PART}_")})
         self.useful_ = _useful(self.points_, self.audits_[PART])
         self._template = template
         return self
@@ -298,7 +301,9 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
             on: "validation" or "test".
             chosen: position of the model that was chosen (see `choose`).
         """
-        self._check_part(on)
+        check_is_fitted(self, "points_")
+        if on not in self.audits_:
+            raise ValueError(f"on: expected one of {list(self.audits_)}, got {on!r}.")
         return report_data(self, on, chosen)
 
     def plot(self, on: str = PART, chosen: int | None = None) -> Any:
@@ -369,19 +374,6 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
         costs = template.settings.get("cost_matrix")
         costs = None if costs is None else check_costs(costs, len(classes))
         return FrontierJudge(measure, desirable, classes, self.confidence, least, costs)
-
-    def _check_part(self, on: str) -> None:
-        check_is_fitted(self, "points_")
-        if on not in self.audits_:
-            raise ValueError(f"on: expected one of {list(self.audits_)}, got {on!r}.")
-
-
-def _with_figures(points: dict[str, Any], audits: dict[str, ModelAudits]) -> pd.DataFrame:
-    """The points, with what the audits of each part say and which of them nothing dominates."""
-    for name, audit in audits.items():
-        figures = {f"{name}_{figure}": values for figure, values in audit.figures().items()}
-        points = points | figures
-    return pd.DataFrame(points | {"on_frontier": best_of_kind(points, f"{PART}_")})
 
 
 def epsilon_grid(epsilons: Any, *, with_plain: bool) -> Floats:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -130,11 +130,6 @@ class EstimatorTemplate:
         settings: dict[str, Any] = self.last.get_params(deep=False)
         return settings
 
-    @property
-    def takes_infinity(self) -> bool:
-        """Whether an infinite epsilon is the plain model, as for this library's estimators."""
-        return "fairness_measure" in self.settings
-
     def kinds(self, use_sensitive: Any) -> dict[bool, EstimatorTemplate]:
         """By whether it looks at sensitive values to predict, the estimators to fit."""
         default = self.settings.get("use_sensitive")
@@ -183,7 +178,10 @@ class EstimatorTemplate:
         kinds = {FairGradClassifier: fit_variants, FairDecisionClassifier: fit_decisions}
         fits: list[Any] = [fit for kind, fit in kinds.items() if isinstance(self.last, kind)]
         if fits:
-            steps, name, X = self._prepared(rows)
+            before, X = None, rows.X
+            if isinstance(self.estimator, Pipeline) and len(self.estimator) > 1:
+                before = clone(self.estimator[:-1])
+                X = before.fit_transform(X, rows.y)
             first = _unfitted(self.last).set_params(fairness_measure=measure)
             variants = [copy.copy(first) for _ in epsilons]
             for variant, epsilon in zip(variants, epsilons, strict=True):
@@ -192,7 +190,7 @@ class EstimatorTemplate:
                 warnings.simplefilter("ignore", FairnessWarning)  # as in `_fit_one`
                 models = fits[0](variants, X, rows.y, sensitive_features=rows.s, **rows.given)
             warn_of_small(getattr(models[0], "set_aside_", {}))
-            return FittedModels(list(models), steps, name)
+            return FittedModels(list(models), before, self.step.removesuffix("__"))
         prefix = "" if get_config()["enable_metadata_routing"] else self.step
         extra = {"sensitive_features": rows.sensitive_features, **rows.given}
         arguments = {f"{prefix}{name}": value for name, value in extra.items()}
@@ -206,17 +204,6 @@ class EstimatorTemplate:
             delayed(_fit_one)(model, rows.X, rows.y, arguments) for model in with_epsilon
         )
         return FittedModels(list(fitted))
-
-    def _prepared(self, rows: FrontierRows) -> tuple[list[tuple[str, Any]], str, Any]:
-        """The steps of a pipeline before the last, fitted; its name; and the features it gets."""
-        if not isinstance(self.estimator, Pipeline):
-            return [], "", rows.X
-        name = self.estimator.steps[-1][0]
-        before = clone(self.estimator[:-1])
-        if not before.steps:
-            return [], name, rows.X
-        X = before.fit_transform(rows.X, rows.y)
-        return list(before.steps), name, X
 
 
 def _fit_one(model: Any, X: Any, y: Any, arguments: Mapping[str, Any]) -> Any:
@@ -232,31 +219,28 @@ class FittedModels:
 
     Attributes:
         models: one per epsilon.
-        steps: fitted preprocessing steps, if the models are the last steps of pipelines.
+        before: fitted preprocessing, if the models are the last steps of pipelines.
         last_name: the name of the last step.
     """
 
     models: list[Any]
-    steps: list[tuple[str, Any]] = field(default_factory=list)
+    before: Pipeline | None = None
     last_name: str = ""
 
     def predict(self, rows: FrontierRows) -> list[Any]:
         """The predictions of all models; what is shared is computed once."""
-        X, s = self.prepared(rows).X, rows.sensitive_features
-        if isinstance(self.models[0], FairGradClassifier):
-            return predict_variants(self.models, X, **to_predict(self.models[0], s))
-        if isinstance(self.models[0], FairDecisionClassifier):
-            return list(predict_together(self.models, X, **to_predict(self.models[0], s)))
-        return [model.predict(X, **to_predict(model, s)) for model in self.models]
-
-    def prepared(self, rows: FrontierRows) -> FrontierRows:
-        """Rows with their features as the models take them."""
-        return replace(rows, X=Pipeline(self.steps).transform(rows.X)) if self.steps else rows
+        X = rows.X if self.before is None else self.before.transform(rows.X)
+        first, values = self.models[0], to_predict(self.models[0], rows.sensitive_features)
+        if isinstance(first, FairGradClassifier):
+            return predict_variants(self.models, X, **values)
+        if isinstance(first, FairDecisionClassifier):
+            return list(predict_together(self.models, X, **values))
+        return [model.predict(X, **values) for model in self.models]
 
     def estimator(self, position: int) -> Any:
         """One model with all that comes before it."""
-        model = self.models[position]
-        return Pipeline([*self.steps, (self.last_name, model)]) if self.steps else model
+        last = (self.last_name, self.models[position])
+        return last[1] if self.before is None else Pipeline([*self.before.steps, last])
 
 
 def _unfitted(model: Any) -> Any:

@@ -98,15 +98,15 @@ class FairDecisionClassifier(ShownInNotebooks, ClassifierMixin, MetaEstimatorMix
 
         h(x) = argmax_l  sum_r w_(l,r) P(y = l, s = r | x),      w_k = 1 + (C' lambda)_k / p_k,
 
-    with one multiplier lambda per constraint: these are all that is fitted to be fair, so it takes
-    little more than the estimator's own time, and nothing of it is random. For measures of what is
+    with one multiplier lambda per constraint. Only the multipliers are fitted for fairness, in
+    little more time than the estimator itself, and nothing is random. For measures of what is
     predicted, such as demographic parity with more than two labels, the multipliers put a cost on
     every label in every cell, and the label of the least cost is chosen. Sensitive values are
     needed to fit, and to predict only if the decisions are to be aware of them (`use_sensitive`).
 
     Args:
         estimator: a classifier or pipeline with `predict_proba`; by default logistic regression on
-            scaled features. If it is calibrated, so much the better.
+            scaled features. Calibrated probabilities give better decisions.
         fairness_measure: "equalized_odds", "equality_of_opportunity", "demographic_parity",
             "accuracy_parity", "four_fifths_rule", "equalized_odds_all", one of your own (see
             `fairgrad.torch.FairLoss`), or None for the plain estimator.
@@ -126,12 +126,12 @@ class FairDecisionClassifier(ShownInNotebooks, ClassifierMixin, MetaEstimatorMix
             keyed digest of each row decides which one applies: the same row always gets the same
             answer. It is used only if no single rule keeps the bounds. Two people who differ
             in any feature may get different answers for no other reason than the lot.
-        y_desirable: labels that equality of opportunity and the four-fifths rule speak of; by
+        y_desirable: desirable labels, for equality of opportunity and the four-fifths rule; by
             default the second of two classes in sorted order.
         min_group: groups with fewer rows are in no constraint, and are not judged; below 1 a share
             of all rows. A warning says how many people are in them. 0 is for all groups.
         cost_matrix: what it costs to predict each class (columns) where each is true (rows), in
-            sorted order; None for 1 for every mistake. Decisions then cost as little as can be.
+            sorted order; None if every error costs 1. Decisions then minimize the cost.
         random_state: of the rows held out, and of the folds.
         verbose: True shows a progress bar; "auto" on terminals, when it takes long.
 
@@ -252,7 +252,7 @@ class FairDecisionClassifier(ShownInNotebooks, ClassifierMixin, MetaEstimatorMix
         Raises:
             ValueError: if the model is not aware, or the columns do not fit.
         """
-        scores = self._scores(X, self._checked_probabilities(X, sensitive_features))
+        scores = self._scores(X, self._probabilities(X, sensitive_features))
         return scores[1] - scores[0] if len(scores) == 2 else scores.T
 
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> Floats:
@@ -262,7 +262,7 @@ class FairDecisionClassifier(ShownInNotebooks, ClassifierMixin, MetaEstimatorMix
         chance that the row gets each label before the lot is drawn. Sensitive values as in
         `decision_function`.
         """
-        probabilities = self._checked_probabilities(X, sensitive_features)
+        probabilities = self._probabilities(X, sensitive_features)
         if self.lottery_:
             rates = np.zeros((_num_samples(X), len(self.classes_)))
             costs = self.costs(len(self.classes_))
@@ -278,7 +278,7 @@ class FairDecisionClassifier(ShownInNotebooks, ClassifierMixin, MetaEstimatorMix
 
         Of labels with equal scores it is the first.
         """
-        probabilities = self._checked_probabilities(X, sensitive_features)
+        probabilities = self._probabilities(X, sensitive_features)
         decided = largest(self._scores(X, probabilities))
         labels: NDArray[Any] = self.classes_[decided]
         return labels
@@ -458,7 +458,7 @@ class FairDecisionClassifier(ShownInNotebooks, ClassifierMixin, MetaEstimatorMix
         scores: Floats = np.stack(rules)[drawn, :, np.arange(len(drawn))].T
         return scores
 
-    def _checked_probabilities(self, X: Any, sensitive_features: Any) -> list[Floats]:
+    def _probabilities(self, X: Any, sensitive_features: Any) -> list[Floats]:
         """(L, G, n) of the cells, for each set of attributes; one group if there is no measure."""
         check_is_fitted(self, "classes_")
         if not self.use_sensitive and sensitive_features is not None:
@@ -468,10 +468,6 @@ class FairDecisionClassifier(ShownInNotebooks, ClassifierMixin, MetaEstimatorMix
                 validate_data(self, X, reset=False, skip_check_array=True)
         if self.fairness_measure is None:
             return [class_probabilities(self.label_model_, X)[:, None]]
-        return self._probabilities(X, sensitive_features)
-
-    def _probabilities(self, X: Any, sensitive_features: Any) -> list[Floats]:
-        """(L, G, n) of the cells, for each set of attributes."""
         models = (self.label_model_, self.cell_models_, self.aware_model_)
         fitted = FittedCells(*models, self.cell_groups_, self.sensitive_encoder_)
         if not self.use_sensitive:

@@ -223,10 +223,10 @@ def read_rows(
     model: Any,
     X: Any,
     y: Any,
-    sensitive_features: Any,
-    sample_weight: Any,
-    validation: Any = None,
     *,
+    sensitive_features: Any = None,
+    sample_weight: Any = None,
+    validation: Any = None,
     membership: Any = None,
 ) -> FittingRows:
     """Checks the arguments of `FairGradClassifier.fit` before the model changes.
