@@ -359,8 +359,8 @@ def test_with_multipliers_of_zero_only_the_own_label_weighs():
     [
         ([[0, 1], [1, 0]], "a row per true label"),
         ([[0, 1, 1], [1, 0, np.nan], [1, 1, 0]], "expected finite numbers"),
-        ([[0, 1, 1], [1, 0, -2], [1, 1, 0]], "cost at least what the right prediction"),
-        (np.zeros((3, 3)), "and one of them more"),
+        ([[0, 1, 1], [1, 0, -2], [1, 1, 0]], "cost at least as much as the correct"),
+        (np.zeros((3, 3)), "and some error more"),
         ("many", "expected numbers"),
     ],
 )
