@@ -9,17 +9,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # One thread: small problems are slower with two, and tests run in parallel processes.
 torch.set_num_threads(1)
 
 # Machines under load make single examples slow, which says nothing about the code.
 # In CI the same tree always gets the same examples; elsewhere every run draws new ones.
+slow = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile(
-    "default", deadline=None, max_examples=100, derandomize=bool(os.environ.get("CI"))
+    "default", max_examples=100, derandomize=bool(os.environ.get("CI")), **slow
 )
-settings.register_profile("thorough", deadline=None, max_examples=2000)
+settings.register_profile("thorough", max_examples=2000, **slow)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 # Leaves whose library is not installed are left out when examples in docstrings are run.
