@@ -23,7 +23,6 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from fairgrad.archive import SCHEMA, UnusualArchive, read_archive
 from fairgrad.files import write_whole
 
 if TYPE_CHECKING:
@@ -71,7 +70,7 @@ ALSO_TRUSTED = (
 scikit-learn's estimators, trees excepted: their indices are not checked when they predict.
 Selectors of columns hold kinds of numbers."""
 
-HEADER = "fairgrad.json"
+HEADER, SCHEMA = "fairgrad.json", "schema.json"
 MAX_UNPACKED, MAX_RATIO = 2**28, 200
 """Bytes that any file may unpack to, and how many times its own size, if that is more: no model is
 as empty as a file made to fill the memory."""
@@ -241,6 +240,8 @@ def _archive(packed: Any) -> bytes:
 
 
 def _estimator(data: bytes, path: Any) -> BaseEstimator:
+    from fairgrad.archive import UnusualArchive, read_archive  # noqa: PLC0415 - to load only
+
     try:
         try:
             model = read_archive(data, TYPES)

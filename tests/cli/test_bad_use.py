@@ -60,6 +60,18 @@ COLUMN_MISTAKES = {
     "misspelt": (["--target", "incom", "--sensitive", "sex"], "did you mean 'income'?"),
     "both": (["--target", "sex", "--sensitive", "sex"], "--target and --sensitive both name"),
     "dropped": (["--target", "income", "--sensitive", "sex", "--drop", "sex"], "--drop"),
+    "dropped and kept": (
+        ["--target", "income", "--sensitive", "sex", "--drop", "age", "--keep", "age"],
+        "--drop and --keep both name 'age'",
+    ),
+    "dropped and categorical": (
+        ["--target", "income", "--sensitive", "sex", "--drop", "age", "--categorical", "age"],
+        "--drop and --categorical both name 'age'",
+    ),
+    "missing": (
+        ["--target", "income", "--sensitive", "sex", "--missing", "Refused"],
+        "--missing names 'Refused', which is no value of the table",
+    ),
     "two bounds": (
         ["--target", "income", "--sensitive", "sex", "--test", __file__, "--test-size", "0.3"],
         "exclude each other",

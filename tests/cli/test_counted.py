@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from fairgrad.audit import Monitor
+from fairgrad.cli import audit as audits
 from fairgrad.cli import counted
 from fairgrad.cli.audit import decided_people
 from fairgrad.cli.commands import audit as audit_command
@@ -22,7 +23,7 @@ from fairgrad.cli.commands import monitor as monitor_command
 from fairgrad.cli.monitor import add_batches
 from fairgrad.cli.options import SQL_DIALECTS
 from fairgrad.cli.request import AuditRequest
-from fairgrad.tables import scan
+from fairgrad.tables import reading, scan
 from fairgrad.tables.sql import DIALECTS, quoted_name
 
 duckdb = pytest.importorskip("duckdb")
@@ -71,11 +72,17 @@ def audited(*arguments):
     return people.audit(request), people
 
 
+def decide(monkeypatch, is_scanned):
+    """Which tables are counted by duckdb, whatever their size."""
+    for module in (audits, counted):
+        monkeypatch.setattr(module, "is_scanned", is_scanned)
+
+
 def answers(monkeypatch, *arguments):
     """Audit, notes and remarks of the rows, and of their counts; or the errors."""
     found = []
     for is_scanned in (False, True):
-        monkeypatch.setattr(counted, "is_scanned", lambda _, own=is_scanned: own)
+        decide(monkeypatch, lambda _, own=is_scanned: own)
         try:
             audit, people = audited(*arguments)
         except ValueError as error:
@@ -147,7 +154,7 @@ def test_a_table_of_a_database(monkeypatch, tmp_path):
     with duckdb.connect(str(base)) as connection:
         connection.execute(f"CREATE TABLE loans AS FROM '{tmp_path}/people.parquet'")
     (truth, *_), _ = answers(monkeypatch, tmp_path / "people.parquet", *PLAIN)
-    monkeypatch.setattr(counted, "is_scanned", scan.is_scanned)
+    decide(monkeypatch, reading.is_scanned)
     for name in (f"{base}::loans", base):
         assert countable(audited(name, *PLAIN)[0]) == truth
     with duckdb.connect(str(base)) as connection:
@@ -195,7 +202,7 @@ def test_odd_texts_are_read_alike(monkeypatch, tmp_path, pools, seed, missing):
     asked = (*PLAIN, "--sensitive", "age", "--bins", "age=25,60", *missing)
     found = []
     for is_scanned in (False, True):
-        monkeypatch.setattr(counted, "is_scanned", lambda _, own=is_scanned: own)
+        decide(monkeypatch, lambda _, own=is_scanned: own)
         try:
             audit, people = audited(path, *asked)
         except ValueError as error:
@@ -209,7 +216,7 @@ def test_odd_texts_are_read_alike(monkeypatch, tmp_path, pools, seed, missing):
 def test_what_duckdb_would_read_otherwise_is_read_row_by_row(monkeypatch, tmp_path):
     frame, path = table().drop(columns="day"), tmp_path / "german.csv"
     frame.to_csv(path, index=False, sep=";", decimal=",", encoding="utf-16")
-    monkeypatch.setattr(counted, "is_scanned", lambda _: True)
+    decide(monkeypatch, lambda _: True)
     audit, people = audited(path, *PLAIN)
     assert people.counts is None
     assert any("german.csv is read row by row" in note for note in people.notes)
@@ -223,7 +230,7 @@ def test_what_duckdb_would_read_otherwise_is_read_row_by_row(monkeypatch, tmp_pa
 def test_names_that_are_one_name_for_duckdb(monkeypatch, tmp_path, kind):
     frame, path = table().assign(Sex=lambda own: own["order"]), tmp_path / f"people.{kind}"
     frame.to_parquet(path) if kind == "parquet" else frame.to_csv(path, index=False)
-    monkeypatch.setattr(counted, "is_scanned", lambda _: True)
+    decide(monkeypatch, lambda _: True)
     asked = ("--target", "y", "--prediction", "h", "--sensitive", "Sex")
     audit, people = audited(path, *asked)
     assert people.counts is None
@@ -261,7 +268,7 @@ def test_mistakes_are_told_in_the_same_words(monkeypatch, tmp_path):
 def test_far_too_many_values_are_told(monkeypatch, tmp_path):
     path = tmp_path / "people.parquet"
     table(n=5000).assign(id=[f"p{i}" for i in range(5000)]).to_parquet(path)
-    monkeypatch.setattr(counted, "is_scanned", lambda _: True)
+    decide(monkeypatch, lambda _: True)
     with pytest.raises(ValueError, match=r"'id' has 4,\d\d\d different values in 4,"):
         audited(path, "--target", "y", "--prediction", "h", "--sensitive", "id")
     monkeypatch.setattr(scan, "MOST_COMBINATIONS", 5)
@@ -350,7 +357,7 @@ def test_without_duckdb_the_way_to_it_is_said(monkeypatch, tmp_path):
         return real(name, *rest, **more)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    monkeypatch.setattr(scan, "find_spec", lambda _: None)
+    monkeypatch.setattr(reading, "find_spec", lambda _: None)
     monkeypatch.setattr(counted, "LARGE", 1)
     with pytest.raises(ImportError, match=r"needs duckdb: pip install 'fairgrad\[scale\]'"):
         audited("people.duckdb::loans", *PLAIN)
@@ -369,7 +376,7 @@ def test_periods_are_the_same_for_counts_and_rows(monkeypatch, tmp_path, kind, b
     asked = (*PLAIN, "--time", "day", "--period", by)
     found = []
     for is_scanned in (False, True):
-        monkeypatch.setattr(counted, "is_scanned", lambda _, own=is_scanned: own)
+        decide(monkeypatch, lambda _, own=is_scanned: own)
         batches, people = monitored(path, *asked)
         assert (people.counts is not None) is is_scanned
         found.append(batches)
@@ -402,7 +409,7 @@ def test_what_is_no_date_is_refused(monkeypatch, tmp_path):
     table().to_parquet(path)
     for column in ("age", "sex"):
         for is_scanned in (False, True):
-            monkeypatch.setattr(counted, "is_scanned", lambda _, own=is_scanned: own)
+            decide(monkeypatch, lambda _, own=is_scanned: own)
             with pytest.raises(ValueError, match="--time names .* whose values are not dates"):
                 monitored(path, "--target", "y", "--prediction", "h", "--sensitive", "order",
                           "--time", column)  # fmt: skip

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from fairgrad.datasets import load
-from fairgrad.tables import scan
+from fairgrad.tables import reading
 from fairgrad.tables.dialect import ReadingOptions
 from fairgrad.tables.roles import ColumnRoles
 from fairgrad.tables.sample import draw_sample, large_table
@@ -80,7 +80,7 @@ def test_a_frontier_of_a_sample(here, folder):
 
 def test_a_large_table_of_text(here, people, tmp_path, monkeypatch):
     """Several CSV files with decimal commas, missing values, dates, and rows without a label."""
-    monkeypatch.setattr(scan, "LARGE", 1)
+    monkeypatch.setattr(reading, "LARGE", 1)
     rng = np.random.default_rng(0)
     frame = people.iloc[:4_000][["age", "education", "hours-per-week", "sex", "income"]].copy()
     frame["wage"] = [
@@ -105,7 +105,7 @@ def test_a_large_table_of_text(here, people, tmp_path, monkeypatch):
 
 
 def test_files_that_duckdb_cannot_read_are_read_as_a_whole(here, people, tmp_path, monkeypatch):
-    monkeypatch.setattr(scan, "LARGE", 1)
+    monkeypatch.setattr(reading, "LARGE", 1)
     path, out = tmp_path / "people.csv", tmp_path / "model"
     people.iloc[:2_500].assign(place="Köln").to_csv(path, index=False, encoding="latin-1")
     ran = here("fit", path, *ASK, "--train-rows", "500", "--epochs", "2", "--json", "-o", out)

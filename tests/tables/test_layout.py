@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fairgrad.tables import TableEncoder
 from fairgrad.tables.dialect import ReadingOptions
 from fairgrad.tables.reading import ReadingReport, column_names, pieces, read_table
 
@@ -208,3 +209,19 @@ def test_a_footer_does_not_turn_numbers_into_texts(tmp_path):
     frame = read_table(path)
     np.testing.assert_array_equal(frame["a"], numbers)
     np.testing.assert_array_equal(frame["b"], numbers % 7)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "xlsx"])
+def test_a_day_that_means_missing(tmp_path, kind):
+    """Dates of text files are read as texts first, those of other files are dates already."""
+    table = TABLE.assign(born=pd.to_datetime(["1980-05-01", "1900-01-01", "1991-02-03", None]))
+    path = tmp_path / f"people.{kind}"
+    write = {"csv": table.to_csv, "parquet": table.to_parquet, "xlsx": table.to_excel}[kind]
+    write(path, index=False)
+    options = ReadingOptions(missing=("1900-01-01",))
+    frame = read_table(path, options=options)
+    assert frame["born"].isna().tolist() == [False, True, False, True]
+    assert ReadingReport.of(frame).gaps["born"] == {"": 1, "1900-01-01": 1}
+    encoder = TableEncoder(missing=options.missing).fit(table)
+    marked = encoder.transform(table)["missingindicator_born (year)"]
+    assert (marked > 0).tolist() == [False, True, False, True]

@@ -44,6 +44,7 @@ OPTIONS = {
     "min_group": "--min-group",
     "reference": "--reference",
     "cost_matrix": "--cost",
+    "fresh": "TABLE",
 }
 """What the library's arguments are called here."""
 

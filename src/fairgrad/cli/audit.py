@@ -7,17 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from fairgrad.audit import ImpactTable
 from fairgrad.cli import output
-from fairgrad.cli.counted import audited_people, predicted_people
 from fairgrad.cli.folder import load_model, provenance, same_data
 from fairgrad.cli.people import (
-    MANY_UNKNOWN,
-    group_membership,
     model_columns,
     model_predictions,
     read_people,
 )
 from fairgrad.cli.request import AuditRequest, exit_code, measures_on, refuse_idle
-from fairgrad.tables.reading import column_names, table_name
+from fairgrad.tables.reading import column_names, has_duckdb, is_scanned, table_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,8 +80,10 @@ def _membership(people: AuditedPeople, request: AuditRequest) -> Membership | No
     """Probabilities of groups that are unknown for many rows, as `fit` judges its test rows."""
     groups, model = people.columns.groups(people.frame, people.times), people.model
     needs_rows = request.cluster or request.search or people.counts is not None
-    if model is None or needs_rows or not (groups.isna().mean() > MANY_UNKNOWN).any():
+    if model is None or needs_rows or not groups.isna().any(axis=None):
         return None
+    from fairgrad.cli.prepared import group_membership  # noqa: PLC0415 - where groups are unknown
+
     features, _ = model.encoder.read(people.frame, (*model.missing, *request.reading.missing))
     return group_membership(model.encoder.encode(features), people.truth(), groups)
 
@@ -220,6 +219,8 @@ def _of_model(request: AuditRequest) -> AuditedPeople:
     """What a model predicts for a table; the measures are those that it was trained for."""
     table, folder = request.table, str(request.model)
     model = load_model(folder, column_names(table, request.reading))
+    from fairgrad.cli.counted import predicted_people  # noqa: PLC0415 - a table needs it rarely
+
     people = predicted_people(model, request)
     if not request.held_out and same_data(table, model.provenance):
         people.notes.append(TRAINED_ON.format(table_name(table)))
@@ -240,7 +241,12 @@ def _of_model(request: AuditRequest) -> AuditedPeople:
 def _of_table(request: AuditRequest) -> AuditedPeople:
     """The predictions in a table, or made from its scores."""
     request.check_columns()
-    people = audited_people(request)
+    if request.counts or is_scanned(request.table) or not has_duckdb():
+        from fairgrad.cli.counted import audited_people  # noqa: PLC0415 - small tables are read
+
+        people = audited_people(request)
+    else:
+        people = read_people(request, request.columns, request.further)
     people.asked["Table"] = people.table
     people.has_labels = request.target is not None
     if not people.has_labels:  # the predictions stand in for the target

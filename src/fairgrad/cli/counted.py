@@ -17,7 +17,14 @@ import pandas as pd
 
 from fairgrad.audit.counts import RowCounts
 from fairgrad.cli import output
-from fairgrad.cli.folder import STORED, all_files, held_out_rows, same_data
+from fairgrad.cli.folder import (
+    BASELINE,
+    PREDICTED,
+    STORED,
+    all_files,
+    held_out_rows,
+    same_data,
+)
 from fairgrad.cli.people import (
     AuditedPeople,
     check_columns,
@@ -28,11 +35,15 @@ from fairgrad.cli.people import (
 )
 from fairgrad.cli.request import AuditRequest, read_columns, read_options
 from fairgrad.tables.features import Oddities, TableFeature, read_groups
+from fairgrad.tables.parquet import parquet_size
 from fairgrad.tables.reading import (
+    LARGE,
     ReadingReport,
     column_names,
+    database_table,
+    has_duckdb,
     is_parquet,
-    parquet_size,
+    is_scanned,
     pieces,
     read_counted,
     table_files,
@@ -41,13 +52,9 @@ from fairgrad.tables.reading import (
 from fairgrad.tables.sample import cell_query, large_table, planned
 from fairgrad.tables.scan import (
     INSTALL,
-    LARGE,
     MOST_COMBINATIONS,
     CountedAnswer,
     ScanError,
-    database_table,
-    has_duckdb,
-    is_scanned,
     open_scan,
     run_watched,
 )
@@ -62,7 +69,6 @@ if TYPE_CHECKING:
     from fairgrad.tables.reading import TableSource
     from fairgrad.tables.roles import ColumnRoles
 
-PREDICTED, BASELINE = "prediction of the model", "prediction of the plain model"
 MOST_WAITING = 64
 """Pieces whose counts wait to be added."""
 

@@ -22,9 +22,8 @@ from fairgrad.columns import with_formulas
 from fairgrad.definitions import BOUND, DEFINITIONS
 from fairgrad.files import read_sealed, sealed_json
 from fairgrad.tables.features import Oddities, TableFeature, check_columns, read_groups
-from fairgrad.tables.reading import table_files, table_name
+from fairgrad.tables.reading import database_table, table_files, table_name
 from fairgrad.tables.roles import ColumnRoles
-from fairgrad.tables.scan import database_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -46,8 +45,9 @@ POINTS, SAMPLE, ROWS = "frontier.csv", "people.csv", "test_rows.csv"
 DIGESTS, LOOKS = "training_rows.npz", "looks.json"
 """Digests of the training rows (`SeenRows`), and the certificates that were asked for."""
 
+PREDICTED, BASELINE = "prediction of the model", "prediction of the plain model"
 STORED = "cross-validation: "
-"""What the names of columns of kept predictions begin with."""
+"""Names of columns of predictions, and what those of kept predictions begin with."""
 
 FEATURE = {
     "name": str, "kind": str, "values": [str], "numbers": bool, "median": float, "low": float,

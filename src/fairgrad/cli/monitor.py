@@ -11,8 +11,7 @@ import numpy as np
 from fairgrad.audit import Monitor
 from fairgrad.cli import output
 from fairgrad.cli.audit import decided_people
-from fairgrad.cli.people import usual_measures
-from fairgrad.cli.request import AuditRequest, exit_code
+from fairgrad.cli.request import AuditRequest, exit_code, usual_measures
 
 if TYPE_CHECKING:
     from fairgrad.cli.people import AuditedPeople

@@ -223,14 +223,8 @@ TABLES = """\
 """
 
 
-def model_card(outcome: AuditedModel, table: str, values: dict[str, Any]) -> str:
-    """The card of a model, in Markdown.
-
-    Args:
-        outcome: the model and its audit.
-        table: what the table is called.
-        values: the audit as plain values.
-    """
+def model_card(outcome: AuditedModel, table: str) -> str:
+    """The card of a model, in Markdown; `table` is what the table is called."""
     from fairgrad.audit import words  # noqa: PLC0415 - predictions need no SciPy
 
     audit, target = outcome.audit, outcome.prepared.columns.target
@@ -344,7 +338,7 @@ def write_outcome(
     trained, prepared, columns = outcome.trained, outcome.prepared, outcome.prepared.columns
     values = {**outcome.audit.to_dict(), "provenance": outcome.source}
     outcome.model.save(folder)
-    (folder / CARD).write_text(model_card(outcome, table, values), encoding="utf-8")
+    (folder / CARD).write_text(model_card(outcome, table), encoding="utf-8")
     write_whole(folder / AUDIT, as_json(values))
     if outcome.judged is not None:
         # Scores of one model can be computed again; those of cross-validation are nowhere else.

@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from fairgrad.audit import Audit, Notice
-from fairgrad.audit.comparisons import DEFAULT_MEASURES, WITHOUT_LABELS
+from fairgrad.audit import Audit
 from fairgrad.audit.counts import RowCounts
-from fairgrad.audit.words import conjoined, doubtful_desirable, n_of
-from fairgrad.cli.request import RATIOS, audit_tolerance, measures_on
-from fairgrad.measures import On, uses_desirable
-from fairgrad.membership import Membership, MembershipModel
+from fairgrad.audit.words import conjoined, n_of
+from fairgrad.cli.request import (
+    RATIOS,
+    audit_tolerance,
+    guessed_desirable,
+    measures_on,
+    usual_measures,
+)
+from fairgrad.measures import On
 from fairgrad.tables.hints import repeated_identifiers
 from fairgrad.tables.reading import (
     ReadingReport,
@@ -36,12 +40,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from fairgrad.audit import Notice
     from fairgrad.cli.folder import SavedModel
     from fairgrad.cli.request import AuditRequest
-
-MANY_UNKNOWN = 0.2
-"""Beyond this share of unknown groups, rows count in every group by its probability; below it they
-are set aside, as the gain would not be worth the time."""
 
 
 @dataclass(eq=False)
@@ -184,20 +185,6 @@ class AuditedPeople:
         return starts
 
 
-def usual_measures(desirable: str | None, *, has_labels: bool = True) -> list[str]:
-    """The audit's own measures, without those that need a desirable label if there is none."""
-    known = DEFAULT_MEASURES if has_labels else WITHOUT_LABELS
-    return [n for n in known if desirable is not None or not uses_desirable(n)]
-
-
-def guessed_desirable(columns: ColumnRoles, labels: Sequence[str]) -> list[Notice]:
-    """A warning if the desirable value was not named, and its name is bad news."""
-    desirable = columns.desirable(labels)
-    guessed = [desirable] if columns.y_desirable is None and desirable is not None else []
-    warning = doubtful_desirable(guessed, columns.target, labels)
-    return [Notice("desirable", warning)] if warning else []
-
-
 def read_people(
     request: AuditRequest,
     columns: ColumnRoles,
@@ -289,16 +276,6 @@ def model_predictions(
     labels, scores, odd = model.predict(people.frame, missing)
     people.notes += [note for note in odd.sentences() if note not in people.notes]
     return labels, scores
-
-
-def group_membership(X: Any, y: pd.Series, s: pd.DataFrame) -> Membership | None:
-    """Probabilities of the groups, if one attribute is unknown for many rows; else None."""
-    unknown = s.isna().mean()
-    names = unknown.index[unknown > MANY_UNKNOWN]
-    model = MembershipModel()
-    if len(names) != 1 or s[names[0]].value_counts().min() < model.n_folds:
-        return None
-    return Membership(model.fit_predict(X, s[names[0]], y), attribute=names[0])
 
 
 def check_columns(columns: ColumnRoles, further: Mapping[str, str], names: Sequence[str]) -> None:

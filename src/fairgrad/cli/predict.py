@@ -22,11 +22,11 @@ from fairgrad.cli.request import read_options, refuse_idle
 from fairgrad.columns import without_formulas
 from fairgrad.files import naming, whole_file, whole_folder
 from fairgrad.tables.features import Oddities
+from fairgrad.tables.parquet import parquet_files
 from fairgrad.tables.reading import (
     PARQUET_ENDINGS,
     column_names,
     is_parquet,
-    parquet_files,
     pieces,
     plain_frame,
     refuse_columns,
@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 
     from fairgrad.cli.folder import SavedModel
     from fairgrad.tables.dialect import ReadingOptions
-    from fairgrad.tables.reading import ParquetFile, TableSource
+    from fairgrad.tables.parquet import ParquetFile
+    from fairgrad.tables.reading import TableSource
 
     Piece = tuple[pd.DataFrame, pd.DataFrame, Any]
     """Some thousand rows, their texts as they are; the new columns; and the rows as Arrow has them,

@@ -8,12 +8,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fairgrad.measures import uses_desirable
+from fairgrad.membership import Membership, MembershipModel
 from fairgrad.splitting import SplitRows, three_parts
 from fairgrad.tables.features import check_columns, describe_groups
-from fairgrad.tables.reading import column_names, read_table, table_name
+from fairgrad.tables.reading import (
+    ReadingReport,
+    column_names,
+    has_duckdb,
+    is_scanned,
+    read_table,
+    table_name,
+)
 from fairgrad.tables.roles import check_named, number_column
-from fairgrad.tables.sample import draw_sample, large_table, needs_sample
-from fairgrad.tables.scan import ScanError
 from fairgrad.tables.values import MISSING_TEXTS, counted
 
 if TYPE_CHECKING:
@@ -29,6 +35,10 @@ if TYPE_CHECKING:
     from fairgrad.tables.roles import ColumnRoles
     from fairgrad.tables.sample import TableSample
 
+
+MANY_UNKNOWN = 0.2
+"""Beyond this share of unknown groups, rows count in every group by its probability; below it they
+are set aside, as the gain would not be worth the time."""
 
 LEAST_ROWS = 10
 """Fewer rows cannot be divided into three parts."""
@@ -115,28 +125,44 @@ def read_prepared(request: FitRequest, folder: Path) -> PreparedTable:
 
     The folder is for large files of text, and needed as long as the table is.
     """
-    table, options, columns = request.table, request.reading, request.columns
-    test, reason_read = (0.0 if request.test else request.test_size), ""
-    try:
-        if needs_sample(table, options, request.train_rows, test):
-            for name, value in {"--folds": request.folds, "--weight": request.weight}.items():
-                if value:
-                    raise ValueError(
-                        f"{name} needs all rows in memory, and {table_name(table)} has more than "
-                        f"{request.train_rows:,}; leave it out, or give more --train-rows"
-                    )
-            hashed = {"seed": request.seed, "test": test, "key": request.key}
-            rows = large_table(table, options, folder, **hashed)
-            frame, sample = draw_sample(rows, columns, request.train_rows)
-            return prepare(frame, request, sample)
-    except ScanError as reason:
-        reason_read = f"All rows of {table_name(table)} are read: {reason}."
+    table, options = request.table, request.reading
+    sampled = _sampled(request, folder) if is_scanned(table) or not has_duckdb() else None
+    if isinstance(sampled, PreparedTable):
+        return sampled
     if request.key:
         raise ValueError("--key has no effect: the table is not sampled; leave it out")
-    names = [name for name in column_names(table, options) if name not in columns.drop]
-    # The table is not kept: `train` needs its memory.
-    prepared = prepare(read_table(table, names, options=options), request)
-    return replace(prepared, notes=(reason_read, *prepared.notes)) if reason_read else prepared
+    names = [name for name in column_names(table, options) if name not in request.columns.drop]
+    frame = read_table(table, names, options=options)
+    taken = {text for texts in ReadingReport.of(frame).gaps.values() for text in texts}
+    unused = [text for text in options.missing if text not in taken]
+    if unused:
+        raise ValueError(f"--missing names {unused[0]!r}, which is no value of the table")
+    prepared = prepare(frame, request)
+    return replace(prepared, notes=(sampled, *prepared.notes)) if sampled else prepared
+
+
+def _sampled(request: FitRequest, folder: Path) -> PreparedTable | str | None:
+    """A sample of a table; None if it is small, and the reason if duckdb cannot read it."""
+    from fairgrad.tables import sample  # noqa: PLC0415 - for large tables only
+    from fairgrad.tables.scan import ScanError  # noqa: PLC0415 - as above
+
+    table, options = request.table, request.reading
+    test = 0.0 if request.test else request.test_size
+    try:
+        if not sample.needs_sample(table, options, request.train_rows, test):
+            return None
+        for name, value in {"--folds": request.folds, "--weight": request.weight}.items():
+            if value:
+                raise ValueError(
+                    f"{name} needs all rows in memory, and {table_name(table)} has more than "
+                    f"{request.train_rows:,}; leave it out, or give more --train-rows"
+                )
+        hashed = {"seed": request.seed, "test": test, "key": request.key}
+        rows = sample.large_table(table, options, folder, **hashed)
+        frame, drawn = sample.draw_sample(rows, request.columns, request.train_rows)
+        return prepare(frame, request, drawn)
+    except ScanError as reason:
+        return f"All rows of {table_name(table)} are read: {reason}."
 
 
 def prepare(
@@ -149,7 +175,7 @@ def prepare(
         request: what was asked.
         sample: how the rows of the table were drawn; None if these are all rows.
     """
-    columns, missing = request.columns.without_drop(), request.reading.missing
+    columns, missing = replace(request.columns, drop=()), request.reading.missing
     weight = None if request.weight is None else _weights(frame, request.weight)
     people = columns.apply(frame if weight is None else frame.drop(columns=request.weight))
     if len(people) < LEAST_ROWS:
@@ -272,3 +298,15 @@ def _check_desirable(labels: list[str], columns: ColumnRoles, measures: Sequence
                 f"--measure {measure} needs the desirable value of {columns.target!r}; set "
                 f"--desirable to one of {', '.join(labels)}{hint}"
             )
+
+
+def group_membership(X: Any, y: pd.Series, s: pd.DataFrame) -> Membership | None:
+    """Probabilities of the groups, if one attribute is unknown for many rows; else None."""
+    unknown = s.isna().mean()
+    names = unknown.index[unknown > MANY_UNKNOWN]
+    if len(names) != 1:
+        return None
+    model = MembershipModel()
+    if s[names[0]].value_counts().min() < model.n_folds:
+        return None
+    return Membership(model.fit_predict(X, s[names[0]], y), attribute=names[0])

@@ -12,23 +12,23 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairgrad.audit import UNDECIDED, UNFAIR
-from fairgrad.audit.words import conjoined
+from fairgrad.audit import UNDECIDED, UNFAIR, Notice
+from fairgrad.audit.comparisons import DEFAULT_MEASURES, WITHOUT_LABELS
+from fairgrad.audit.words import conjoined, doubtful_desirable
 from fairgrad.cli.folder import MARK, check_file, check_folder
 from fairgrad.groups import MIN_GROUP
-from fairgrad.measures import On
+from fairgrad.measures import On, uses_desirable
 from fairgrad.splitting import TEST
 from fairgrad.tables.dialect import ReadingOptions
 from fairgrad.tables.reading import (
     EXCEL_ENDINGS,
     WHOLE_ENDINGS,
     column_names,
+    database_table,
     is_parquet,
     table_files,
 )
 from fairgrad.tables.roles import ColumnRoles, check_named
-from fairgrad.tables.sample import TRAIN_ROWS
-from fairgrad.tables.scan import database_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 
 SMALL_TABLE, FOLDS = 2_000, 5
 """Tables with fewer rows are audited by cross-validation: a fifth of them would settle nothing."""
+
+TRAIN_ROWS = 1_000_000
+"""Rows to train on, unless the user asks for another number."""
 
 TREES = {"lightgbm": "LightGBM", "xgboost": "XGBoost"}
 """Models that are boosted trees, by the library that grows them."""
@@ -136,6 +139,20 @@ def audit_tolerance(tolerance: float | str, measures: Sequence[str]) -> Any:
             f"--measure {measures[0]}; use --measure {RATIOS[0]}, or a number as the tolerance"
         )
     return dict.fromkeys(named, tolerance)
+
+
+def usual_measures(desirable: str | None, *, has_labels: bool = True) -> list[str]:
+    """The audit's own measures, without those that need a desirable label if there is none."""
+    known = DEFAULT_MEASURES if has_labels else WITHOUT_LABELS
+    return [n for n in known if desirable is not None or not uses_desirable(n)]
+
+
+def guessed_desirable(columns: ColumnRoles, labels: Sequence[str]) -> list[Notice]:
+    """A warning if the desirable value was not named, and its name is bad news."""
+    desirable = columns.desirable(labels)
+    guessed = [desirable] if columns.y_desirable is None and desirable is not None else []
+    warning = doubtful_desirable(guessed, columns.target, labels)
+    return [Notice("desirable", warning)] if warning else []
 
 
 @dataclass(frozen=True, kw_only=True)

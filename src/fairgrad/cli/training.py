@@ -22,11 +22,14 @@ from fairgrad.audit.counts import mean_costs
 from fairgrad.audit.verdicts import tolerated_ratio
 from fairgrad.aware import to_predict
 from fairgrad.cli import output
-from fairgrad.cli.counted import BASELINE, PREDICTED, counted_people
-from fairgrad.cli.folder import SavedModel, provenance, same_data
-from fairgrad.cli.people import group_membership, guessed_desirable, usual_measures
-from fairgrad.cli.prepared import read_prepared
-from fairgrad.cli.request import AuditRequest, audit_tolerance
+from fairgrad.cli.folder import BASELINE, PREDICTED, SavedModel, provenance, same_data
+from fairgrad.cli.prepared import group_membership, read_prepared
+from fairgrad.cli.request import (
+    AuditRequest,
+    audit_tolerance,
+    guessed_desirable,
+    usual_measures,
+)
 from fairgrad.frontier import Frontier, epsilon_grid
 from fairgrad.sklearn import FairDecisionClassifier, FairGradClassifier
 from fairgrad.tables.reading import table_name
@@ -197,6 +200,8 @@ def fit_prepared(
 
 def _held_out(prepared: PreparedTable, trained: TrainedModels) -> AuditedPeople:
     """The rows held out of a large table, counted by what the models predict for them."""
+    from fairgrad.cli.counted import counted_people  # noqa: PLC0415 - for large tables only
+
     assert prepared.sample is not None  # noqa: S101 - for type checkers
     table, columns = prepared.sample.table, prepared.columns
     models = [_saved(prepared, one) for one in (trained.fair, trained.plain) if one is not None]

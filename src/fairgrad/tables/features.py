@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from fairgrad.tables.reading import ReadingReport
+from fairgrad.tables.reading import ReadingReport, checked_column, named_column
 from fairgrad.tables.values import (
     CALENDAR,
     DATE_PARTS,
@@ -24,7 +24,6 @@ from fairgrad.tables.values import (
     MOST_VALUES,
     OTHER,
     DatePart,
-    as_categories,
     as_days,
     as_numbers,
     column_kind,
@@ -33,10 +32,9 @@ from fairgrad.tables.values import (
     identifies_rows,
     is_identifier,
     merge_rare,
+    named_days,
     numbers_rows,
-    other_decimal,
     parse_numbers,
-    texts_among_numbers,
     value_name,
 )
 
@@ -232,39 +230,6 @@ def _date_features(
     return derived
 
 
-def named_column(column: pd.Series, categorical: Sequence[str] = ()) -> pd.Series:
-    """A column that `checked_column` gave, as named categories."""
-    return column if column.name in categorical else as_categories(column)
-
-
-def checked_column(
-    frame: pd.DataFrame, name: str, categorical: Sequence[str] = (), prefix: str = ""
-) -> pd.Series:
-    """A column, as categories where the user says so.
-
-    Raises:
-        ValueError: if it mixes numbers and texts, or has another decimal mark than the file.
-    """
-    if name in categorical:
-        return as_categories(frame[name])
-    texts = texts_among_numbers(frame[name])
-    if texts:
-        raise ValueError(
-            f"the column {name!r} mixes numbers and texts such as {texts}; clean it, name it "
-            f"in {prefix}drop, or in {prefix}categorical if its values are mere names, or the text "
-            f"in {prefix}missing if it means a missing value"
-        )
-    used = ReadingReport.of(frame).decimal
-    if other_decimal(frame[name], used):
-        mark = {".": "point", ",": "comma"}
-        raise ValueError(
-            f"the column {name!r} holds {frame[name].cat.categories[0]}, but the file is read "
-            f"with a decimal {mark[used]}; give {prefix}decimal, or name the column in "
-            f"{prefix}categorical if its values are mere names"
-        )
-    return frame[name]
-
-
 def read_features(
     frame: pd.DataFrame, features: Sequence[TableFeature], missing: Sequence[str] = ()
 ) -> tuple[pd.DataFrame, Oddities]:
@@ -390,7 +355,10 @@ class _LaterTable:
         return as_numbers(pd.Series(np.append(numbers, np.nan)[codes], name=column.name))
 
     def _days(self, column: pd.Series, form: str) -> NDArray[np.float64]:
-        if column_kind(column) != "date":
+        if column_kind(column) == "date":
+            for text in self.missing:
+                column = column.mask(named_days(column, text))
+        else:
             column = column.astype(object)
             column = column.map(lambda value: value.strip() if isinstance(value, str) else value)
             column = column.where(~column.isin(self.gaps))

@@ -9,7 +9,6 @@ are texts, unless the user says otherwise.
 from __future__ import annotations
 
 import atexit
-import importlib
 import itertools
 import lzma
 import re
@@ -19,10 +18,12 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import lru_cache
 from glob import glob
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -45,7 +46,10 @@ from fairgrad.tables.values import (
     date_format,
     kind_of_texts,
     named_codes,
+    named_days,
+    other_decimal,
     parse_numbers,
+    texts_among_numbers,
     value_name,
 )
 
@@ -95,6 +99,10 @@ ENDINGS = TEXT_ENDINGS + PARQUET_ENDINGS + WHOLE_ENDINGS + PACKED_ENDINGS
 
 PIECE = 50_000
 """Rows read at a time."""
+
+DATABASE_ENDINGS = (".duckdb", ".ddb")
+LARGE = 64 << 20
+"""Bytes of text files from which on they are counted where they lie."""
 
 STDIN = "-"
 READING = "fairgrad.reading"
@@ -205,6 +213,34 @@ def table_files(table: TableSource) -> list[Path]:
     return [path]
 
 
+def has_duckdb() -> bool:
+    """Whether duckdb is installed."""
+    return find_spec("duckdb") is not None
+
+
+def database_table(source: TableSource) -> tuple[Path, str] | None:
+    """The file and the name of a table of a database, as in ``people.duckdb::loans``."""
+    if not isinstance(source, str | Path):
+        return database_table(source[0]) if len(source) == 1 else None
+    file, _, name = str(source).partition("::")
+    is_database = file.lower().endswith(DATABASE_ENDINGS)
+    return (Path(file).expanduser(), name) if is_database else None
+
+
+def is_scanned(source: TableSource) -> bool:
+    """Whether a table is counted by duckdb: a database, Parquet files, or much text."""
+    if database_table(source) is not None:
+        return True
+    if not has_duckdb():
+        return False
+    files = table_files(source)
+    if any(path.name.lower().endswith(WHOLE_ENDINGS) for path in files):
+        return False
+    if all(is_parquet(path) for path in files):
+        return True
+    return sum(path.stat().st_size for path in files) >= LARGE
+
+
 def is_parquet(path: Path) -> bool:
     """Whether one of `table_files` is a Parquet file, or a folder of them."""
     return path.is_dir() or path.name.lower().endswith(PARQUET_ENDINGS)
@@ -260,7 +296,7 @@ def _unpacked(path: Path, _time: int) -> Path:
                     shutil.copyfileobj(packed, file)
             return target
         target = _temporary_folder() / path.stem
-        arrow = _imported("pyarrow", "Zstandard")
+        arrow = import_reader("pyarrow", "Zstandard")
         with arrow.input_stream(str(path), compression="zstd") as packed, target.open("wb") as file:
             shutil.copyfileobj(packed, file)
     except (OSError, zipfile.BadZipFile) as error:
@@ -268,9 +304,14 @@ def _unpacked(path: Path, _time: int) -> Path:
     return target
 
 
-def _imported(module: str, what: str, install: str = "") -> Any:
+def import_reader(module: str, what: str, install: str = "") -> Any:
+    """A library that reads files of some kind.
+
+    Raises:
+        ImportError: if it is not installed.
+    """
     try:
-        return importlib.import_module(module)
+        return import_module(module)
     except ImportError:
         package = module.partition(".")[0]
         raise ImportError(
@@ -427,10 +468,12 @@ def pieces(
     """
     options = options or ReadingOptions()
     first: list[str] | None = None
+    frames: Iterable[pd.DataFrame]
     for path in table_files(table):
         name = path.name.lower()
         if is_parquet(path):
-            frames = _parquet(path, columns, rows)
+            files = import_module("fairgrad.tables.parquet").parquet_files(path, columns, rows)
+            frames = (plain_frame(one.to_pandas()) for file in files for one in file.batches)
         elif name.endswith(WHOLE_ENDINGS):
             frames = _whole(path, columns, rows, options)
         else:
@@ -456,7 +499,8 @@ def column_names(table: TableSource, options: ReadingOptions | None = None) -> l
     """The names of a table's columns."""
     first = table_files(table)[0]
     if is_parquet(first):  # no row is read
-        return [str(name) for name in next(parquet_files(first)).schema.names]
+        files = import_module("fairgrad.tables.parquet").parquet_files(first)
+        return [str(name) for name in next(files).schema.names]
     piece = next(pieces(table, rows=1, options=options))
     return [str(name) for name in piece.columns]
 
@@ -480,7 +524,7 @@ def _csv(
         with pd.read_csv(path, **dialect.options(), **how) as reader:
             for piece in _without_last(reader, len(dialect.footer)):
                 # Chosen here: pandas' usecols would pass over faulty rows.
-                chosen = piece if columns is None else piece[_known(columns, piece.columns)]
+                chosen = piece if columns is None else piece[known_columns(columns, piece.columns)]
                 chosen.attrs |= {"decimal": dialect.decimal, "said": note}
                 yield chosen
     except pd.errors.EmptyDataError:
@@ -519,93 +563,6 @@ def check_distinct(names: Iterable[Any], table: str) -> None:
         raise ValueError(f"{table} has two columns called {twice!r}{hint}")
 
 
-def _parquet(path: Path, columns: Sequence[str] | None, rows: int) -> Iterator[pd.DataFrame]:
-    for file in parquet_files(path, columns, rows):
-        for batch in file.batches:
-            yield plain_frame(batch.to_pandas())
-
-
-@dataclass(frozen=True, eq=False)
-class ParquetFile:
-    """One file of a folder of Parquet files.
-
-    Attributes:
-        path: its place.
-        keys: columns whose value stands in the names of its folders.
-        schema: of its batches.
-        batches: its rows as Arrow's record batches; at least one, which may be empty.
-    """
-
-    path: Path
-    keys: tuple[str, ...]
-    schema: Any
-    batches: Iterator[Any]
-
-
-def parquet_files(
-    path: Path, columns: Sequence[str] | None = None, rows: int = PIECE
-) -> Iterator[ParquetFile]:
-    """The files of a Parquet folder, or the file, to be read one after the other.
-
-    Raises:
-        ImportError: if pyarrow is not installed.
-        ValueError: if a file cannot be read.
-    """
-    arrow = _imported("pyarrow", "Parquet")
-    with as_parquet(path, arrow):
-        files = _dataset(path)
-        check_distinct(files.schema.names, path.name)
-        wanted = files.schema.names if columns is None else _known(columns, files.schema.names)
-        schema = arrow.schema([files.schema.field(name) for name in wanted])
-        fragments = list(files.get_fragments())
-    # Without reading ahead there is one row group in memory at a time.
-    how = {"schema": files.schema, "columns": wanted, "batch_size": rows}
-    how |= {"batch_readahead": 1, "fragment_readahead": 1}
-
-    def batches(fragment: Any, *, is_first: bool) -> Iterator[Any]:
-        is_empty = is_first  # of a table without rows there is one batch
-        with as_parquet(path, arrow):
-            for batch in fragment.to_batches(**how):
-                if batch.num_rows:
-                    is_empty = False
-                    yield batch
-        if is_empty:
-            yield arrow.RecordBatch.from_pylist([], schema=schema)
-
-    for place, fragment in enumerate(fragments):
-        partition = _imported("pyarrow.dataset", "Parquet").get_partition_keys
-        keys = tuple(partition(fragment.partition_expression))
-        yield ParquetFile(Path(fragment.path), keys, schema, batches(fragment, is_first=not place))
-
-
-def _dataset(path: Path) -> Any:
-    """Folders named key=value hold one value of a column each, as Spark and others write them."""
-    dataset = _imported("pyarrow.dataset", "Parquet")
-    return dataset.dataset(path, format="parquet", partitioning="hive")
-
-
-def parquet_size(paths: Sequence[Path]) -> tuple[int, int]:
-    """How many rows Parquet files hold, and how many values; no row is read."""
-    n_rows = n_values = 0
-    for path in paths:
-        with as_parquet(path, _imported("pyarrow", "Parquet")):
-            files = _dataset(path)
-            total = files.count_rows()
-            n_rows, n_values = n_rows + total, n_values + total * len(files.schema.names)
-    return n_rows, n_values
-
-
-@contextmanager
-def as_parquet(path: Path, arrow: Any) -> Iterator[None]:
-    """What Arrow cannot read is an error that names the file."""
-    try:
-        yield
-    except (arrow.ArrowException, OSError) as error:
-        raise ValueError(
-            f"{path.name} cannot be read as a Parquet file ({one_line(error)})"
-        ) from error
-
-
 def _whole(
     path: Path, columns: Sequence[str] | None, rows: int, options: ReadingOptions
 ) -> Iterator[pd.DataFrame]:
@@ -623,7 +580,7 @@ def _whole(
     frame.columns = pd.Index(all_named(frame.columns, path.name))
     labelled = frame.select_dtypes("category").columns
     frame = plain_frame(frame.astype(dict.fromkeys(labelled, object)).infer_objects())
-    wanted = list(frame.columns) if columns is None else _known(columns, frame.columns)
+    wanted = list(frame.columns) if columns is None else known_columns(columns, frame.columns)
     for start in range(0, max(1, len(frame)), rows):
         piece = frame[wanted].iloc[start : start + rows].reset_index(drop=True)
         piece.attrs["said"] = note
@@ -632,7 +589,7 @@ def _whole(
 
 def _excel(path: Path, options: ReadingOptions) -> tuple[pd.DataFrame, str]:
     """A sheet without titles, footers, and empty rows and columns; and what is to be said."""
-    _imported("openpyxl", "Excel", "'fairgrad[excel]'")
+    import_reader("openpyxl", "Excel", "'fairgrad[excel]'")
     with pd.ExcelFile(path, engine="openpyxl") as book:
         sheets = [str(name) for name in book.sheet_names]
         sheet = options.sheet or sheets[0]
@@ -687,6 +644,10 @@ class ColumnReader:
         kind = "number" if missing.all() else column_kind(column)
         if kind == "date":
             dates = pd.to_datetime(column, utc=True)
+            for text in self.options.missing:
+                is_gap = named_days(dates, text)
+                self._count(text, is_gap)
+                dates = dates.mask(is_gap)
             return dates.to_numpy(dtype="datetime64[ns]")
         return self._read_texts(column) if kind == "category" else self._read_numbers(column)
 
@@ -777,6 +738,39 @@ def _form_in_words(form: str) -> str:
     return form.split(" %")[0]
 
 
+def named_column(column: pd.Series, categorical: Sequence[str] = ()) -> pd.Series:
+    """A column that `checked_column` gave, as named categories."""
+    return column if column.name in categorical else as_categories(column)
+
+
+def checked_column(
+    frame: pd.DataFrame, name: str, categorical: Sequence[str] = (), prefix: str = ""
+) -> pd.Series:
+    """A column, as categories where the user says so.
+
+    Raises:
+        ValueError: if it mixes numbers and texts, or has another decimal mark than the file.
+    """
+    if name in categorical:
+        return as_categories(frame[name])
+    texts = texts_among_numbers(frame[name])
+    if texts:
+        raise ValueError(
+            f"the column {name!r} mixes numbers and texts such as {texts}; clean it, name it "
+            f"in {prefix}drop, or in {prefix}categorical if its values are names, or the text "
+            f"in {prefix}missing if it means a missing value"
+        )
+    used = ReadingReport.of(frame).decimal
+    if other_decimal(frame[name], used):
+        mark = {".": "point", ",": "comma"}
+        raise ValueError(
+            f"the column {name!r} holds {frame[name].cat.categories[0]}, but the file is read "
+            f"with a decimal {mark[used]}; give {prefix}decimal, or name the column in "
+            f"{prefix}categorical if its values are names"
+        )
+    return frame[name]
+
+
 def plain_frame(frame: pd.DataFrame) -> pd.DataFrame:
     """Python's own decimals as numbers and its dates as dates; other columns as they are."""
     plain: dict[str, Any] = {}
@@ -789,7 +783,8 @@ def plain_frame(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(**plain)
 
 
-def _known(columns: Sequence[str], names: Iterable[Any]) -> list[str]:
+def known_columns(columns: Sequence[str], names: Iterable[Any]) -> list[str]:
+    """The names that are among the columns."""
     wanted = set(columns)
     return [str(name) for name in names if str(name) in wanted]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +14,8 @@ import pandas as pd
 from fairgrad.columns import FORMULA_STARTS
 from fairgrad.measures import desirable_labels
 from fairgrad.splitting import TEST, SplitRows, folds, three_parts
-from fairgrad.tables.features import checked_column, named_column
 from fairgrad.tables.hints import first_copies, hints, repeated_identifiers, sentinel_hints
-from fairgrad.tables.reading import ReadingReport
+from fairgrad.tables.reading import ReadingReport, checked_column, named_column
 from fairgrad.tables.values import (
     MOST_VALUES,
     as_categories,
@@ -167,11 +166,10 @@ class ColumnRoles:
         unknown = [name for name in self.bins if name not in self.sensitive]
         if unknown:
             raise ValueError(f"--bins names {unknown[0]!r}, which is not among --sensitive")
-
-    def without_drop(self) -> ColumnRoles:
-        """The same for a table whose dropped columns were not even read."""
-        kept = tuple(name for name in self.categorical if name not in self.drop)
-        return replace(self, drop=(), categorical=kept)
+        for argument in ("keep", "categorical"):
+            both = [name for name in getattr(self, argument) if name in self.drop]
+            if both:
+                raise ValueError(f"--drop and --{argument} both name {both[0]!r}; use only one")
 
     def apply(self, frame: pd.DataFrame) -> LabelledTable:
         """Label, groups and features of a table; rows without a label are left out.

@@ -18,23 +18,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from fairgrad.tables.parquet import parquet_size
 from fairgrad.tables.reading import (
+    LARGE,
     PIECE,
+    has_duckdb,
     is_parquet,
-    parquet_size,
+    is_scanned,
     plain_frame,
     read_pieces,
     table_files,
 )
 from fairgrad.tables.roles import check_named
 from fairgrad.tables.scan import (
-    LARGE,
     Scan,
     all_files,
     column_types,
     connected,
-    has_duckdb,
-    is_scanned,
     open_scan,
     parquet_table,
     run_watched,
@@ -53,9 +53,6 @@ if TYPE_CHECKING:
     from fairgrad.tables.reading import TableSource
     from fairgrad.tables.roles import ColumnRoles
     from fairgrad.tables.scan import CountedAnswer
-
-TRAIN_ROWS = 1_000_000
-"""Rows to train on, unless the user asks for another number."""
 
 VALUE_BYTES = 64
 """Memory that a value needs at most while a table is read, encoded and trained on."""

@@ -13,8 +13,6 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,9 +21,9 @@ import pandas as pd
 from fairgrad.tables.dialect import Dialect, ReadingOptions, find_dialect
 from fairgrad.tables.reading import (
     PARQUET_ENDINGS,
-    WHOLE_ENDINGS,
     ReadingReport,
     all_named,
+    database_table,
     is_parquet,
     one_line,
     plain_frame,
@@ -46,14 +44,11 @@ from fairgrad.tables.values import MISSING_TEXTS, counted, cut_names, parse_numb
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
     from fairgrad.tables.reading import TableSource
-
-DATABASE_ENDINGS = (".duckdb", ".ddb")
-LARGE = 64 << 20
-"""Bytes of text files from which on they are counted where they lie."""
 
 MEMORY = 640
 """Megabytes that duckdb may use; what needs more goes to the disk for a while."""
@@ -70,34 +65,6 @@ _DATES = ("DATE", "TIMESTAMP")
 
 class ScanError(Exception):
     """The table is to be read row by row, and why."""
-
-
-def has_duckdb() -> bool:
-    """Whether duckdb is installed."""
-    return find_spec("duckdb") is not None
-
-
-def database_table(source: TableSource) -> tuple[Path, str] | None:
-    """The file and the name of a table of a database, as in ``people.duckdb::loans``."""
-    if not isinstance(source, str | Path):
-        return database_table(source[0]) if len(source) == 1 else None
-    file, _, name = str(source).partition("::")
-    is_database = file.lower().endswith(DATABASE_ENDINGS)
-    return (Path(file).expanduser(), name) if is_database else None
-
-
-def is_scanned(source: TableSource) -> bool:
-    """Whether a table is counted by duckdb: a database, Parquet files, or much text."""
-    if database_table(source) is not None:
-        return True
-    if not has_duckdb():
-        return False
-    files = table_files(source)
-    if any(path.name.lower().endswith(WHOLE_ENDINGS) for path in files):
-        return False
-    if all(is_parquet(path) for path in files):
-        return True
-    return sum(path.stat().st_size for path in files) >= LARGE
 
 
 @dataclass(frozen=True, eq=False)

@@ -173,6 +173,12 @@ def as_days(column: pd.Series, form: str = "") -> NDArray[np.float64]:
     return np.asarray(since / pd.Timedelta(days=1), dtype=np.float64)
 
 
+def named_days(dates: pd.Series, text: str) -> NDArray[Any]:
+    """(n,) which dates are the day of a text such as 1900-01-01, if it is one."""
+    day = pd.to_datetime(text, format="%Y-%m-%d", errors="coerce", utc=True)
+    return (pd.to_datetime(dates, utc=True).dt.normalize() == day).to_numpy()
+
+
 @dataclass(frozen=True)
 class DatePart:
     """A feature made of a date.

@@ -1,0 +1,102 @@
+"""Parquet files, and folders of them, read some thousand rows at a time."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fairgrad.tables.reading import (
+    PIECE,
+    check_distinct,
+    import_reader,
+    known_columns,
+    one_line,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+
+@dataclass(frozen=True, eq=False)
+class ParquetFile:
+    """One file of a folder of Parquet files.
+
+    Attributes:
+        path: its place.
+        keys: columns whose value stands in the names of its folders.
+        schema: of its batches.
+        batches: its rows as Arrow's record batches; at least one, which may be empty.
+    """
+
+    path: Path
+    keys: tuple[str, ...]
+    schema: Any
+    batches: Iterator[Any]
+
+
+def parquet_files(
+    path: Path, columns: Sequence[str] | None = None, rows: int = PIECE
+) -> Iterator[ParquetFile]:
+    """The files of a Parquet folder, or the file, to be read one after the other.
+
+    Raises:
+        ImportError: if pyarrow is not installed.
+        ValueError: if a file cannot be read.
+    """
+    arrow = import_reader("pyarrow", "Parquet")
+    with as_parquet(path, arrow):
+        files = _dataset(path)
+        check_distinct(files.schema.names, path.name)
+        wanted = (
+            files.schema.names if columns is None else known_columns(columns, files.schema.names)
+        )
+        schema = arrow.schema([files.schema.field(name) for name in wanted])
+        fragments = list(files.get_fragments())
+    # Without reading ahead there is one row group in memory at a time.
+    how = {"schema": files.schema, "columns": wanted, "batch_size": rows}
+    how |= {"batch_readahead": 1, "fragment_readahead": 1}
+
+    def batches(fragment: Any, *, is_first: bool) -> Iterator[Any]:
+        is_empty = is_first  # of a table without rows there is one batch
+        with as_parquet(path, arrow):
+            for batch in fragment.to_batches(**how):
+                if batch.num_rows:
+                    is_empty = False
+                    yield batch
+        if is_empty:
+            yield arrow.RecordBatch.from_pylist([], schema=schema)
+
+    for place, fragment in enumerate(fragments):
+        partition = import_reader("pyarrow.dataset", "Parquet").get_partition_keys
+        keys = tuple(partition(fragment.partition_expression))
+        yield ParquetFile(Path(fragment.path), keys, schema, batches(fragment, is_first=not place))
+
+
+def _dataset(path: Path) -> Any:
+    """Folders named key=value hold one value of a column each, as Spark and others write them."""
+    dataset = import_reader("pyarrow.dataset", "Parquet")
+    return dataset.dataset(path, format="parquet", partitioning="hive")
+
+
+def parquet_size(paths: Sequence[Path]) -> tuple[int, int]:
+    """How many rows Parquet files hold, and how many values; no row is read."""
+    n_rows = n_values = 0
+    for path in paths:
+        with as_parquet(path, import_reader("pyarrow", "Parquet")):
+            files = _dataset(path)
+            total = files.count_rows()
+            n_rows, n_values = n_rows + total, n_values + total * len(files.schema.names)
+    return n_rows, n_values
+
+
+@contextmanager
+def as_parquet(path: Path, arrow: Any) -> Iterator[None]:
+    """What Arrow cannot read is an error that names the file."""
+    try:
+        yield
+    except (arrow.ArrowException, OSError) as error:
+        raise ValueError(
+            f"{path.name} cannot be read as a Parquet file ({one_line(error)})"
+        ) from error
