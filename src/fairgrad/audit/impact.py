@@ -318,7 +318,8 @@ class ImpactTable(ShownAndWritten):
         return [*told, GLOBAL.format(p=_shown_p(self.p_value))]
 
 
-HEADS = ("category", "people", "selected", "rate", "impact\nratio", "interval", "share", "SD", "p")
+HEADS = ("category", "people", "selected", "rate", "impact\nratio", "interval", "SD", "p")
+"""Columns for people: with more of them, intersections would not fit a terminal."""
 
 
 def _shown_p(p: float) -> str:
@@ -339,7 +340,6 @@ def _cells(row: dict[Any, Any]) -> tuple[str, ...]:
         shown("rate", ".1%"),
         shown("impact_ratio", ".2f"),
         "-" if pd.isna(row["ratio_low"]) else ends,
-        shown("share", ".1%"),
         shown("standard_deviations", "+.1f"),
         _shown_p(row["fisher_p"]),
     )
