@@ -49,7 +49,7 @@ levels, multipliers, *_ = history_figures(model)
 levels
 
 # %%
-# The multipliers say how hard each constraint pushes. They grow until the levels are small enough.
+# The multipliers show how hard each constraint pushes. They grow until the levels are small enough.
 
 multipliers
 
