@@ -46,8 +46,8 @@ def test_published_tables():
     columns, rows = table_after("## Results")
     assert columns == ["model", "measure", "their result", "FairGrad"]
     assert len(rows) <= 5
-    for title, (model, measure, theirs, ours) in rows.items():
-        begin, measure = title.split(",")[0], measure.replace(" ", "_")
+    for title, (model, words, theirs, ours) in rows.items():
+        begin, measure = title.split(",")[0], words.replace(" ", "_")
         if begin == "FairGrad's paper":
             keys = {"dataset": "adult", "model": model, "method": "fairgrad", "measure": measure}
             found = COMPARISON[(COMPARISON[list(keys)] == pd.Series(keys)).all(axis=1)].iloc[0]
