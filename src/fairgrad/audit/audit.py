@@ -200,7 +200,7 @@ class Audit(ShownAndWritten):
             ("desirable", words.doubtful_desirable(guessed, self.target, labels)),
             ("desirable", words.left_out(left_out, len(labels)) if left_out else ""),
             ("constant", words.constant_predictions(finest)),
-            ("levelling_down", words.levelling_down(self)),
+            ("levelling_down", "" if other is None else words.levelling_down(self)),
             ("unknown", words.unknown_values(self)),
             ("empty", words.empty_groups(columns, finest)),
             ("tolerance", words.wide_tolerance(self)),
@@ -211,7 +211,7 @@ class Audit(ShownAndWritten):
                 "clusters",
                 "" if self.cluster is None else words.CLUSTERS.format(len(np.unique(self.cluster))),
             ),
-            ("threshold", words.other_threshold(self, threshold)),
+            ("threshold", "" if y_score is None else words.other_threshold(self, threshold)),
         ]
         self.warnings = tuple(words.Notice(*one) for one in notices if one[1])
 
@@ -428,9 +428,8 @@ class Audit(ShownAndWritten):
         def turns(difference: float) -> bool:
             return gravest(one.verdict for one in self.if_different(difference)) != self.verdict
 
-        if self.verdict == UNDECIDED or not turns(1.0):
-            return 1.0
-        return max(least_holding(turns, 0.0, 1.0) - 1e-3, 0.0)
+        least = np.inf if self.verdict == UNDECIDED else least_holding(turns, 0.0, 1.0)
+        return float(np.clip(least - 1e-3, 0.0, 1.0))
 
     def _of(self, predicted: Ints) -> Audit:
         """The same audit of other predictions, without scores and warnings."""

@@ -125,7 +125,9 @@ class Proportion(NamedTuple):
 
 
 def least_holding(holds: Callable[[float], bool], low: float, high: float) -> float:
-    """The least number, within 0.001, from which on a condition holds; it holds at `high`."""
+    """The least number, within 0.001, from which on a condition holds; infinite beyond `high`."""
+    if not holds(high):
+        return np.inf
     while high - low > 1e-3:
         middle = (low + high) / 2
         low, high = (low, middle) if holds(middle) else (middle, high)

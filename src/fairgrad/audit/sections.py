@@ -114,14 +114,14 @@ def compared_values(audit: Audit) -> dict[str, Any] | None:
     by_cell = len(level) == len(comparison.cells.total)
     # Of two labels one says what the other does: the desirable one is told.
     told = np.where(comparison.valued | (table.n_labels > 2), level, np.nan)
-    cell = _largest(level if np.isnan(told).all() else told)
+    cell = int(np.nanargmax(np.abs(level if np.isnan(told).all() else told)))
     if not by_cell:
         cell = int(np.flatnonzero(comparison.cell_group == comparison.group[cell])[0])
     cells = np.flatnonzero(comparison.block == comparison.block[cell])
     rate = comparison.cells.pick(lambda counts: counts[cells]).value
     reference, ratios = float("nan"), impact_ratios(rate, reference=comparison.reference)
     if by_cell and finding.tolerance.kind != "ratio":
-        worst = _largest(level[cells])
+        worst = int(np.nanargmax(np.abs(level[cells])))
         reference = float(rate[worst] - level[cells][worst])
     else:
         worst = int(np.nanargmin(ratios)) if not np.isnan(ratios).all() else 0
@@ -173,11 +173,6 @@ def _compared(audit: Audit) -> list[Block]:
     return [Block(values["title"], columns, rows, chart="compared")]
 
 
-def _largest(level: Floats) -> int:
-    """Where the largest |F| is."""
-    return int(np.nanargmax(np.abs(level)))
-
-
 def _fair_rates(finding: Finding, cell: int, rate: Floats, reference: float) -> list[float]:
     """The least and the greatest fair rate."""
     rule, comparison = finding.tolerance, finding.comparison
@@ -209,7 +204,7 @@ def conclusion(audit: Audit) -> tuple[str, ...]:
     finding, values = worst_finding(audit), compared_values(audit)
     rows = f"{100 * audit.confidence:.4g} % confidence, {_judged_rows(audit, finding.table)}"
     if values is None:
-        j = 0 if np.isnan(finding.levels).all() else _largest(finding.levels)
+        j = 0 if np.isnan(finding.levels).all() else int(np.nanargmax(np.abs(finding.levels)))
         of, name = words.in_the_middle(finding.measure), finding.comparison.names[j]
         verdict = JUDGED.get(finding.verdict, finding.verdict)
         sentences = [

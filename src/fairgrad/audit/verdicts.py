@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -300,16 +300,17 @@ class Finding:
         (with Holm's correction if there are several findings). 1 if neither can be said.
         """
 
-        def least_error(verdict: str) -> float:
-            def holds(log_error: float) -> bool:
-                limits = _limits(self.comparison, self.tolerance, math.exp(log_error))
-                return self.tolerance.settle(*map(float, limits)) == verdict
+        def holds(verdict: str, log_error: float) -> bool:
+            limits = _limits(self.comparison, self.tolerance, math.exp(log_error))
+            return self.tolerance.settle(*map(float, limits)) == verdict
 
-            if np.isnan(self.judgement.value) or not holds(MOST_LOG_P):
-                return 1.0
-            return min(math.exp(least_holding(holds, LEAST_LOG_P, MOST_LOG_P)) / FAIR_SHARE, 1.0)
-
-        return least_error(FAIR), least_error(UNFAIR)
+        if np.isnan(self.judgement.value):
+            return 1.0, 1.0
+        fair, unfair = (
+            math.exp(least_holding(partial(holds, verdict), LEAST_LOG_P, MOST_LOG_P))
+            for verdict in (FAIR, UNFAIR)
+        )
+        return min(fair / FAIR_SHARE, 1.0), min(unfair / FAIR_SHARE, 1.0)
 
     @property
     def verdict(self) -> str:

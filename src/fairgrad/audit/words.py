@@ -505,8 +505,7 @@ def levelling_down(audit: Audit) -> str:
 def other_threshold(audit: Audit, threshold: float | None) -> str:
     """What to say if the predictions do not follow from the scores as the model was trained."""
     score, predicted = audit.score, audit.predicted
-    if score is None:
-        return ""
+    assert score is not None  # noqa: S101 - the caller looked
     if len(audit.labels) == 2:
         (desirable,) = audit.desirable_indices
         score = score[:, desirable] if score.ndim == 2 else score
