@@ -11,7 +11,7 @@ from scipy.optimize import linprog
 from fairgrad import AtMost, fairness_levels
 from fairgrad.constraints import on_outcomes
 from fairgrad.decisions.judging import DecisionLine, JudgedCells
-from fairgrad.decisions.solver import Columns, DecisionProblem, added_scores, judged_apart, solve
+from fairgrad.decisions.solver import DecisionProblem, added_scores, judged_apart, solve
 from fairgrad.evaluate import cell_rates
 from fairgrad.groups import GroupedRows, group_rows
 from fairgrad.measures import MEASURES, On, constraints_of, measure_name
@@ -315,15 +315,6 @@ class TestSolve:
             solve(problem_of(rows, probability, "equalized_odds")).multipliers for _ in range(2)
         )
         np.testing.assert_array_equal(one, two)
-
-    def test_columns_of_other_bounds_are_reused(self):
-        rows, probability = table(5, n=800, n_groups=3)
-        columns = Columns()
-        for epsilon in (0.0, 0.02, 0.05):
-            problem = problem_of(rows, probability, "equalized_odds", epsilon)
-            again = solve(problem, columns)
-            assert again.beyond == 0
-            assert again.error <= solve(problem).error + 0.005
 
     def test_the_order_of_the_rows_does_not_matter(self):
         rows, probability = table(6, n=800)

@@ -1,12 +1,15 @@
 """A frontier of fair decisions: the model below is fitted once."""
 
+import warnings
+
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from fairgrad import fairness_levels
+from fairgrad import FairnessWarning, fairness_levels
 from fairgrad.frontier import Frontier
 from fairgrad.sklearn import FairDecisionClassifier
 
@@ -48,3 +51,18 @@ def test_points_are_those_of_the_models(hiring):
         levels = fairness_levels(rows[1], own.predict(rows[0]), rows[2], "equalized_odds")
         assert point["validation_unfairness"] == pytest.approx(levels.unfairness)
         assert own.violation_ < 0.005
+
+
+def test_each_model_is_what_its_own_fit_gives(hiring):
+    model = FairDecisionClassifier(LogisticRegression(), "equalized_odds")
+    rows = (hiring.X, hiring.y, hiring.sex)
+    epsilons = [0.0, 0.01, 0.02, 0.05]
+    frontier = Frontier(model, epsilons=epsilons, random_state=0).fit(
+        hiring.X, hiring.y, sensitive_features=hiring.sex, validation=rows
+    )
+    for epsilon, own in zip(epsilons, frontier.estimators_, strict=True):
+        alone = clone(model).set_params(epsilon=epsilon, random_state=frontier.seed_)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FairnessWarning)
+            alone.fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
+        np.testing.assert_array_equal(alone.multipliers_, own.multipliers_)

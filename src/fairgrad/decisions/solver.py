@@ -273,9 +273,7 @@ class DecisionProblem(JudgedDecisions):
         return Decision(net, pulls, levels, error, float(self.violations(levels).max()), constant)
 
 
-def solve(
-    problem: DecisionProblem, columns: Columns | None = None, *, lottery: bool = False
-) -> Decision:
+def solve(problem: DecisionProblem, *, lottery: bool = False) -> Decision:
     """Finds the decision with the least error that keeps the bounds on the labelled rows.
 
     If the plain decision keeps them, it is the answer. If no useful single decision keeps them,
@@ -284,7 +282,6 @@ def solve(
 
     Args:
         problem: what to solve.
-        columns: of the same problem with other bounds, to reuse the decisions tried there.
         lottery: whether several decisions may be mixed. The levels and the error are then expected
             values.
 
@@ -305,8 +302,7 @@ def solve(
         >>> bool(np.abs(decision.levels).max() <= 0.02)
         True
     """
-    columns = Columns() if columns is None else columns
-    columns.use(problem)
+    columns = Columns(problem)
     plain = columns.add(np.zeros(len(problem.lower)))
     if not problem.violations(columns.levels[plain]).any():
         return columns.decision(plain)
@@ -329,19 +325,16 @@ class Columns:
         error: of each column.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, problem: DecisionProblem) -> None:
+        self.problem, self.lower, self.upper = problem, problem.lower, problem.upper
+        self.has_upper, self.has_lower = np.isfinite(self.upper), np.isfinite(self.lower)
+        binds = np.eye(len(self.lower))[self.has_upper | self.has_lower]
+        self.directions = [self._scaled(bind) for bind in binds]
         self.multipliers: list[Any] = []
         self.constant: list[int | None] = []
         self.levels: list[Floats] = []
         self.error: list[float] = []
         self._places: dict[bytes, int] = {}
-
-    def use(self, problem: DecisionProblem) -> None:
-        """Takes the bounds of a problem."""
-        self.problem, self.lower, self.upper = problem, problem.lower, problem.upper
-        self.has_upper, self.has_lower = np.isfinite(self.upper), np.isfinite(self.lower)
-        binds = np.eye(len(self.lower))[self.has_upper | self.has_lower]
-        self.directions = [self._scaled(bind) for bind in binds]
 
     def add(self, multipliers: Floats | None, constant: int | None = None) -> int:
         """Judges a decision and returns the place of its column, which may be an earlier one."""

@@ -34,7 +34,6 @@ from fairgrad.checks import check_count, naming_rows, warn
 from fairgrad.columns import as_columns, sensitive_columns
 from fairgrad.decisions.judging import JudgedCells, largest
 from fairgrad.decisions.solver import (
-    Columns,
     Decision,
     DecisionProblem,
     as_costs,
@@ -327,7 +326,6 @@ class FairDecisionClassifier(ShownInNotebooks, ClassifierMixin, MetaEstimatorMix
         classes: NDArray[Any],
         rows: GroupedRows,
         tuning: Tuning,
-        columns: Columns,
     ) -> str | None:
         """Finds the multipliers, and sets the fitted attributes; arrays and models only.
 
@@ -339,7 +337,7 @@ class FairDecisionClassifier(ShownInNotebooks, ClassifierMixin, MetaEstimatorMix
         self.cell_groups_, self.sensitive_encoder_ = tuning.fitted[3:]
         problem = tuning.problem(self)
         measured = problem.parts
-        decision = solve(problem, columns, lottery=self.lottery)
+        decision = solve(problem, lottery=self.lottery)
         self.pulls_ = tuning.by_attributes(decision.pulls, measured)
         self.lottery_ = [
             (share, tuning.by_attributes(pulls, measured)) for share, pulls in decision.lottery
@@ -662,10 +660,9 @@ def fit_decisions(
     )
     tuning = Tuning(first, measure, cells, validation, spread)
     of_features = {name: v for name, v in vars(first).items() if name.endswith("_in_")}
-    columns = Columns()  # decisions tried for one epsilon serve all others
-    for model in sorted(models, key=lambda m: float(np.max(m.epsilon))):
+    for model in models:
         model.__dict__ |= of_features
-        fault = model._set_fair(classes, rows, tuning, columns)  # noqa: SLF001 - as above
+        fault = model._set_fair(classes, rows, tuning)  # noqa: SLF001 - as above
         model.set_aside_ = set_aside
         if fault and len(models) == 1:  # of many one is chosen later, which is then looked at
             warn(fault, FairnessWarning)
