@@ -93,6 +93,12 @@ def test_frames_have_a_row_per_figure(audit):
         audit.to_frame("everything")
 
 
+def test_a_changed_frame_does_not_change_the_audit(audit):
+    frame = audit.to_frame("rates")
+    frame["value"] = 2.0
+    assert audit.to_frame("rates")["value"].max() <= 1
+
+
 def test_many_labels_have_a_summary_too():
     rng = np.random.default_rng(1)
     y, pred = rng.choice(["low", "mid", "high", "top"], size=(2, 500))

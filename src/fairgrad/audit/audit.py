@@ -630,7 +630,16 @@ class Audit(ShownAndWritten):
         """
         if kind not in record.FRAMES:
             raise ValueError(f"kind: expected one of {list(record.FRAMES)}, got {kind!r}.")
-        return record.FRAMES[kind](self)
+        if kind == "subgroups":  # there may be a new search
+            return record.FRAMES[kind](self)
+        if kind not in self._frames:
+            self._frames[kind] = record.FRAMES[kind](self)
+        return self._frames[kind].copy()
+
+    @cached_property
+    def _frames(self) -> dict[str, pd.DataFrame]:
+        """What `to_frame` has computed: terminal, page, card and JSON show the same figures."""
+        return {}
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values, with a schema version; NaN becomes None."""

@@ -106,8 +106,8 @@ def to_dict(audit: Audit) -> dict[str, Any]:
         values["baseline_verdicts"] = verdicts_frame(audit.baseline).to_dict(orient="records")
     if audit.subgroups is not None:
         values["subgroup_search"] = audit.subgroups.about
-    for kind, frame in FRAMES.items():
-        values[kind] = frame(audit).to_dict(orient="records")
+    for kind in FRAMES:
+        values[kind] = audit.to_frame(kind).to_dict(orient="records")
     plain: dict[str, Any] = plain_values(values)
     return plain
 
@@ -223,7 +223,7 @@ def changes_frame(audit: Audit) -> pd.DataFrame:
     figures = ["before", "after", "change", "low", "high", "up", "down", "net"]
     if audit.baseline is None or audit.moves is None:
         return pd.DataFrame(columns=[*keys, *figures])
-    before, after = rates_frame(audit.baseline), rates_frame(audit)
+    before, after = audit.baseline.to_frame("rates"), audit.to_frame("rates")
     frame = after[keys].assign(before=before["value"], after=after["value"])
     frame = frame.assign(change=frame["after"] - frame["before"])
     moved = np.concatenate(list(_moved(audit, audit.moves)), axis=1)
