@@ -47,7 +47,7 @@ def test_guesses_and_summary(people, labelled):
     text = " ".join(data.notes)
     unknown = int(people["sex"].isna().sum())
     for fact in (
-        f"sex is unknown in {unknown} rows; they are kept, in no group.",
+        f"sex is unknown in {unknown} rows; they are kept.",
         "record (its texts differ in most rows); empty (no values).",
         f"median, and are marked: income {int(people['income'].isna().sum())}.",
         f"a category of their own: city {int(people['city'].isna().sum())}.",

@@ -226,12 +226,12 @@ class ColumnRoles:
         return [str(name) for name in frame.columns if name not in others]
 
     def _unknown(self, groups: pd.DataFrame, report: ReadingReport) -> Iterator[str]:
-        """How many rows are in no group."""
+        """How many rows have no known group."""
         for name in groups:
             n = int(groups[name].isna().sum())
             if n:
                 why = report.gap_words(str(name))
-                yield f"{name} is unknown in {counted(n, 'row')}{why}; they are kept, in no group."
+                yield f"{name} is unknown in {counted(n, 'row')}{why}; they are kept."
 
     def merged(self, frame: pd.DataFrame, times: Times = None) -> pd.DataFrame:
         """The table with one spelling of each value of the target and the sensitive columns.
