@@ -181,6 +181,9 @@ def test_advice_asks_for_rows_of_known_group_and_more_of_them_settle_the_verdict
     assert "whose group is known would settle it" in advice(undecided)
     more = np.where(rng.permutation(len(y)) < 6000, s, None)
     assert parity(y, fair, more, p).verdict == "fair within tolerance"
+    few = parity(y[:400], fair[:400], np.where(np.arange(400) < 200, s[:400], None), p[:400])
+    assert few.findings[0].rows_needed is None  # 400 rows are too few, whatever is known of them
+    assert "Knowing the group of every row would not settle it" in advice(few.findings[0])
 
 
 def test_an_attribute_known_for_all_rows_stays_exact_beside_one_that_is_not() -> None:

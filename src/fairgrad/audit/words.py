@@ -241,6 +241,8 @@ def advice(finding: Finding) -> str:
     if finding.verdict != UNDECIDED:
         return ""
     needed = finding.rows_needed
+    if needed is None and finding.table.soft is not None:
+        return "Knowing the group of every row would not settle it. Audit more rows."
     if needed is None:
         return "No number of rows would settle it: the figure is at the tolerance, or not defined."
     groups = finding.table.groups
