@@ -163,7 +163,7 @@ class FairBoostingMixin(ShownInNotebooks, AwareRouting):
     def _make_objective(
         self, label: NDArray[Any], sensitive_features: Any, sample_weight: Any, start: Any
     ) -> Any:
-        """The objective of a fair fit; it goes on with the multipliers of `start`, if any."""
+        """The objective of a fair fit; it continues with the multipliers of `start`, if any."""
         params: dict[str, Any] = self.get_params()  # type: ignore[attr-defined]  # of the other base
         if params.get("objective") not in self.log_losses:
             raise ValueError(

@@ -204,7 +204,7 @@ class BoostingObjective:
         return weigh(*log_loss_gradients(scores, label, is_opposed), weights[cell], own_weight)
 
     def is_memorized(self) -> bool:
-        """Whether the trees know the training rows by heart, so that levels there mean little.
+        """Whether the trees have memorized the training rows, so that levels there mean little.
 
         A fair model gives many rows another label than their own, so its accuracy does not tell.
         Rows of cells whose weights clearly favour their own label are the ones to look at.
@@ -373,7 +373,7 @@ def weigh(
     ``w [h(x) != y]``, which for w < 0 is ``w + |w| [h(x) = y]``: a row of negative weight is one
     to be predicted wrongly. So it is opposed (see `log_loss_gradients`) and weighs ``|w|``. With
     the log loss times w instead, the pull on such rows would grow without end the more wrongly
-    they are predicted; trees would then learn these very rows by heart, and new rows of their cell
+    they are predicted; trees would then memorize these very rows, and new rows of their cell
     would stay as they were. The floor at 1 keeps rows of small weight in the denominator: when the
     weight of a cell passes 0 on its way to negative values, ``|w|`` alone would leave leaves full
     of that cell to the few other rows in them. With the floor no row of two classes ever moves its

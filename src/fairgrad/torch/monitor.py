@@ -98,7 +98,7 @@ class Watch:
         return {**self.__dict__, "_looks": []}  # training data is not pickled
 
     def for_groups(self, other: Watch) -> Watch:
-        """Goes on with the groups of another one."""
+        """Continues with the groups of another watch, which is given back."""
         other._n_steps, other._warned = self._n_steps, self._warned
         other._first_level = self._first_level
         return other

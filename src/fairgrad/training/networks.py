@@ -216,7 +216,7 @@ class WeightAverage:
             tensor.copy_(saved)
 
     def restart(self, members: Tensor) -> None:
-        """Forgets what was taken of these members (M,); their weights as they are stand for it."""
+        """Starts the means of these members, (M,), anew from their present weights."""
         for mean, tensor in zip(self.mean, self._averaged(), strict=False):
             mean[members] = tensor[members]
 

@@ -1,4 +1,4 @@
-"""What is asked for: what the models of a stack have in common, and what is each one's own."""
+"""Settings of training: those that all models of a stack share, and those of each model."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ class History:
     Attributes:
         accuracy: (epochs, M).
         merit: (epochs, M) what models are chosen by: the accuracy; with costs one less the mean
-            cost as a share of the dearest mistake's.
+            cost as a share of that of the costliest mistake.
         loss: (epochs, M) mean cross-entropy, without fairness weights.
         unfairness: (epochs, M) as `fairgrad.evaluate.unfairness` has it; NaN without a measure.
         levels: (epochs, M, J) levels of fairness, NaN where not defined.
