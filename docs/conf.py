@@ -108,7 +108,7 @@ html_theme_options = {
     "logo": {"text": "FairGrad", "alt_text": "FairGrad: to the first page"},
     "show_prev_next": True,
     "navigation_with_keys": False,
-    "header_links_before_dropdown": 8,
+    "header_links_before_dropdown": 6,
     "navbar_persistent": ["search-button"],
     "show_toc_level": 2,
     "secondary_sidebar_items": ["page-toc"],

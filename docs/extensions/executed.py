@@ -26,7 +26,7 @@ from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective
 from tables import table_of
 
-COLUMNS = "88"
+COLUMNS = "78"
 """Width of what programs print."""
 
 
