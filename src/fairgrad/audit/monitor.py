@@ -368,12 +368,16 @@ class Monitor(ShownAndWritten):
         )
         judged = words.capitalized(words.short(self.verdict)[2:])
         who = words.in_sentence(names.get((measure, name), (False, name))[1])
-        way = "above" if level > 0 else "below"
+        way, sign = ("above", 100) if level > 0 else ("below", -100)
+        low, high = sorted((sign * low, sign * high))
+        by = f"; {words.in_the_middle(measure)}" if len(self.measures) > 1 else ""
+        allowed = ""
+        if not isinstance(self.tolerance, (str, dict)):
+            allowed = f"; up to {words.points(self.tolerance)} points are tolerated"
         worst = (
             f"{judged} since {self.since}. On average since {self.batches[0].name}, the rate of "
             f"{who} is {words.points(abs(level))} points {way} the overall rate (interval "
-            f"{100 * low:+.1f} to {100 * high:+.1f}; {words.in_the_middle(measure)}, "
-            f"{words.n_of(self.n_rows, 'row')})."
+            f"{low:.1f} to {high:.1f}{by}; {words.n_of(self.n_rows, 'row')}){allowed}."
         )
         promise = (
             "You may look after every batch: the probability that a verdict is ever wrong is at "
