@@ -300,6 +300,9 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
         Args:
             on: "validation" or "test".
             chosen: position of the model that was chosen (see `choose`).
+
+        Raises:
+            ValueError: if there are no such rows.
         """
         check_is_fitted(self, "points_")
         if on not in self.audits_:
