@@ -1,8 +1,6 @@
 """The example that trains on Parquet files in two processes: killed, resumed, audited."""
 
 import importlib.util
-import os
-import socket
 import subprocess
 import sys
 import time
@@ -17,6 +15,7 @@ import torch
 
 pytest.importorskip("pyarrow")
 SCRIPT = Path(__file__).parents[2] / "examples" / "parquet_ddp.py"
+TWO_RANKS = Path(__file__).parents[1] / "two_ranks.py"
 NAMED = ("--target", "hired", "--desirable", "yes", "--sensitive", "sex", "--batch", "50")
 
 
@@ -41,17 +40,9 @@ def command(folder, out, *options):
 
 def in_two_processes(folder, out, *options):
     """What torchrun does, without torchrun."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    shared = {**os.environ, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-    running = [
-        subprocess.Popen(
-            [sys.executable, *command(folder, out, *options)], env={**shared, "RANK": rank}
-        )
-        for rank in "01"
-    ]
-    assert [process.wait() for process in running] == [0, 0]
+    modules = "pyarrow.parquet,fairgrad.torch,fairgrad.report,fairgrad.audit"
+    ranks = [sys.executable, str(TWO_RANKS), modules, *command(folder, out, *options)]
+    subprocess.run(ranks, check=True)
 
 
 def workers(launcher):

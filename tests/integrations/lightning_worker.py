@@ -1,4 +1,4 @@
-"""What each of two processes does; started by torchrun from test_lightning.py.
+"""What each of two processes does; started by two_ranks.py from test_lightning.py.
 
 Every process takes every second row, as Lightning deals them out. The multipliers, and the network,
 must be those of one process that sees the joined batches.

@@ -1,4 +1,4 @@
-"""What each of two processes does; started by torchrun from test_transformers.py.
+"""What each of two processes does; started by two_ranks.py from test_transformers.py.
 
 The batches of the two processes, joined, are those of one process. Multipliers and weights must be
 those of a plain loop over the joined batches, and an evaluation that of all rows.
