@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["log_audit", "log_fairness"]
 
-PARAMETERS = ("fairness_measure", "epsilon", "fairness_rate", "proportional_rate", "error_memory")
+PARAMETERS = ("fairness_measure", "epsilon", "fairness_rate")
 CURVES = ("accuracy", "loss", "unfairness")
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit, logit, ndtri
 
-from fairgrad.audit.counts import OVERALL
+from fairgrad.audit.counts import OVERALL, coarser
 from fairgrad.audit.intervals import Interval, Proportion
 from fairgrad.columns import as_array
 
@@ -288,16 +288,13 @@ class ScoreFigures:
 
     def _stretches(self, order: Ints, attributes: Sequence[str]) -> Iterator[tuple[str, Ints]]:
         """Names and rows of the groups that have some, by ascending score; last, all together."""
-        groups = self.rows.groups
-        coarse, parent = groups.marginal(*attributes), groups.parents(*attributes)
-        place = np.where(coarse.is_known, np.cumsum(coarse.is_known) - 1, -1)[parent]
+        groups, place = coarser(self.rows.groups, attributes)
         # NumPy sorts integers of 16 bits by counting.
         group = place.astype(np.min_scalar_type(-len(place) - 1))[self.rows.group[order]]
         order, group = order[group >= 0], group[group >= 0]
         by_group = order[np.argsort(group, kind="stable")]
-        names = coarse.known().names
-        ends = np.cumsum(np.bincount(group, minlength=len(names)))
-        for name, rows in zip(names, np.split(by_group, ends[:-1]), strict=True):
+        ends = np.cumsum(np.bincount(group, minlength=groups.n_groups))
+        for name, rows in zip(groups.names, np.split(by_group, ends[:-1]), strict=True):
             if len(rows):
                 yield name, rows
         yield OVERALL, order
