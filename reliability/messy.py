@@ -70,6 +70,7 @@ def messy_file(seed: int, folder: Path) -> MessyFile:
         {
             "age": chance.integers(18, 80, N_ROWS),
             "wage": (chance.gamma(2, 900, N_ROWS) + 1).round(2),
+            "start": np.datetime64("2001-01-01") + chance.integers(0, 7000, N_ROWS),
             "city": chance.choice(["Rome", "São Paulo", "Den, Haag", 'the "Hague"'], N_ROWS),
             "sex": chance.choice(["f", "m"], N_ROWS),
             "hired": chance.choice(["no", "yes"], N_ROWS),
@@ -84,6 +85,10 @@ def messy_file(seed: int, folder: Path) -> MessyFile:
         table.loc[chance.random(N_ROWS) < 0.1, "city"] = "Refused"
         table.loc[0, "city"] = "Refused"
         sentinels["city"] = "Refused"
+    if chance.random() < 0.3:
+        table.loc[chance.random(N_ROWS) < 0.1, "start"] = pd.Timestamp("1900-01-01")
+        table.loc[:4, "start"] = pd.Timestamp("1900-01-01")
+        sentinels["start"] = "1900-01-01"
     table["wage"] = table["wage"].mask(chance.random(N_ROWS) < 0.1)
     n_copies = int(chance.integers(1, 5)) if chance.random() < 0.3 else 0
     table = pd.concat([table, table.head(n_copies)], ignore_index=True)
@@ -102,6 +107,9 @@ def messy_file(seed: int, folder: Path) -> MessyFile:
         "gap": str(chance.choice(["", "NA", "null"])),
         "titles": TITLES[int(chance.integers(len(TITLES)))],
         "footer": FOOTERS[int(chance.integers(len(FOOTERS)))],
+        "dates": str(chance.choice(["%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y"])),
+        "thousands": bool(chance.random() < 0.3),
+        "spaced": bool(chance.random() < 0.2),
         "padded": bool(chance.random() < 0.5),
         "ending": str(chance.choice([".csv", ".txt", ".csv.gz", ".zip", ".xlsx"])),
     }
@@ -118,7 +126,12 @@ def messy_file(seed: int, folder: Path) -> MessyFile:
 def _text(value: Any, how: dict[str, Any]) -> str:
     if pd.isna(value):
         return str(how["gap"])
-    return f"{value:.2f}".replace(".", how["decimal"]) if isinstance(value, float) else str(value)
+    if isinstance(value, pd.Timestamp):
+        return value.strftime(how["dates"])
+    if isinstance(value, float):
+        text = f"{value:{',' if how['thousands'] else ''}.2f}"
+        return text if how["decimal"] == "." else text.translate(str.maketrans(".,", ",."))
+    return f" {value} " if how["spaced"] else str(value)
 
 
 def _write_text(path: Path, rows: Sequence[Sequence[str]], how: dict[str, Any]) -> None:
@@ -177,6 +190,8 @@ def _of_content(found: pd.DataFrame, truth: pd.DataFrame) -> Iterator[str]:
     for name in ("age", "wage"):
         if not np.allclose(found[name].astype(float), truth[name], equal_nan=True):
             yield f"{name} has other numbers"
+    if (pd.to_datetime(found["start"]) != truth["start"]).any():
+        yield "start has other dates"
     for name, same in (("city", str.strip), ("sex", str.casefold), ("hired", str.casefold)):
         own = found[name].astype(str)
         if (own.map(same) != truth[name]).any() or own.nunique() != truth[name].nunique():

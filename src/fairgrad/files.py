@@ -22,12 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 
-WRITTEN: list[Path] = []
-"""Files and folders that this process has put in their places; not the files of such a folder."""
-
-_FILLED: list[Path] = []
-"""Folders that are being filled."""
-
 SEALED, CHECKSUM = "sealed", "checksum"
 """Names under which `sealed_json` keeps the kind of checksum, and the checksum: if one of them is
 damaged, the other still says that there was one."""
@@ -53,8 +47,6 @@ def whole_file(path: Path, *, private: bool = False) -> Iterator[Path]:
             if private:
                 (folder / path.name).chmod(0o600)
             (folder / path.name).replace(path)
-            if not any(filled in path.parents for filled in _FILLED):
-                WRITTEN.append(path)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -69,13 +61,9 @@ def whole_folder(folder: Path) -> Iterator[Path]:
     try:
         with naming(folder):
             beside.mkdir()
-            _FILLED.append(beside)
             yield beside
             _replace(folder, beside)
-            WRITTEN.append(folder)
     finally:
-        if beside in _FILLED:
-            _FILLED.remove(beside)
         shutil.rmtree(around, ignore_errors=True)
 
 

@@ -62,6 +62,7 @@ changes inside reads its older states in ``__setstate__``.
 """
 
 ALSO_TRUSTED = (
+    "builtins.object",
     *(f"numpy.{kind}" for kind in ("dtype", "number", "integer", "floating", "object_", "str_")),
     "sklearn.compose._column_transformer._RemainderColsList",
     "sklearn.compose._column_transformer.make_column_selector",

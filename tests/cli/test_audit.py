@@ -121,7 +121,7 @@ def test_the_second_value_is_desirable_unless_another_is_named(program, tmp_path
     fit = ["fit", path, *named, "--drop", "h", "--epochs", 2, "--folds", 0]
     ran = program(*fit, "--out", tmp_path / "model").check()
     assert f"selected means y {high}" in ran.out
-    assert f"desirable: {high}." in (tmp_path / "model" / "MODEL_CARD.md").read_text()
+    assert f"desirable: {high}\n" in (tmp_path / "model" / "MODEL_CARD.md").read_text()
     found = program(*fit, "--desirable", low, "--json", "--out", tmp_path / "other").check().json
     assert found["desirable"] == found["settings"]["desirable"] == str(low)
     assert found["audit"]["desirable"] == [str(low)]

@@ -5,6 +5,7 @@ import itertools
 import sqlite3
 import subprocess
 import sys
+from contextlib import contextmanager
 
 import click
 import numpy as np
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 from fairgrad.audit import Monitor
 from fairgrad.cli import audit as audits
-from fairgrad.cli import counted
+from fairgrad.cli import counted, output
 from fairgrad.cli.audit import decided_people
 from fairgrad.cli.commands import audit as audit_command
 from fairgrad.cli.commands import counts
@@ -424,16 +425,17 @@ def test_a_stopped_query_writes_nothing(here, monkeypatch, tmp_path):
             "(a.range % 3)::VARCHAR AS sex FROM range(10000000) a, range(10000000) b"
         )
 
+    @contextmanager
     def stop(_):
-        raise click.exceptions.Abort  # what click makes of Ctrl-C
+        def update(*_, **__):
+            raise click.exceptions.Abort  # what click makes of Ctrl-C
 
-    interrupted = counted.run_watched
-    monkeypatch.setattr(
-        counted, "run_watched", lambda connection, sql, _: interrupted(connection, sql, stop)
-    )
+        yield update
+
+    monkeypatch.setattr(output, "progress_bar", stop)
     out = tmp_path / "out.json"
     stopped = here("audit", f"{base}::slow", *PLAIN, "--out", out).check(130)
-    assert "Stopped; nothing was written." in stopped.err
+    assert "Stopped. Files are written completely or not at all." in stopped.err
     assert not out.exists()
 
 

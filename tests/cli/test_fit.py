@@ -73,9 +73,10 @@ def test_card_and_report_tell_what_was_asked(fitted):
     for words in (
         "equalized odds",
         "desirable: &gt;50K",
-        "Sensitive: sex; not features",
+        "Sensitive: sex; not needed to predict",
         "## Fairness audit",
-        "1,801 for training, 599 for validation (to choose the model) and 600 for the test",
+        "1,801 for training and 599 to choose the model",
+        "Audited on: 600 rows, held out",
     ):
         assert words in card
     page = (folder / "report.html").read_text(encoding="utf-8")

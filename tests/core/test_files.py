@@ -6,7 +6,6 @@ import stat
 import pytest
 
 from fairgrad import files
-from fairgrad.cli import app
 from fairgrad.files import whole_file, whole_folder, write_whole
 
 
@@ -104,19 +103,3 @@ def test_the_earlier_folder_comes_back_if_the_new_one_cannot_take_its_place(
         pass
     assert [file.name for file in (tmp_path / "out").iterdir()] == ["old"]
     assert [entry.name for entry in tmp_path.iterdir()] == ["out"]
-
-
-def test_who_is_stopped_says_what_is_there_already(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(files, "WRITTEN", [])
-
-    def said():
-        with pytest.raises(SystemExit, match="130"):
-            app._stop()  # noqa: SLF001 - what a signal calls
-        return capsys.readouterr().err.strip()
-
-    with whole_folder(tmp_path / "model") as folder:
-        write_whole(folder / "card", b"x")
-        assert said() == "Stopped; nothing was written."
-    assert said() == f"Stopped; {tmp_path / 'model'} had been written."
-    write_whole(tmp_path / "table", b"x")
-    assert said() == f"Stopped; {tmp_path / 'table'} and 1 more had been written."

@@ -132,3 +132,16 @@ def test_a_fresh_process_predicts_the_same(pipeline, hiring, tmp_path):
     np.testing.assert_array_equal(
         np.load(tmp_path / "found.npy"), pipeline.predict_proba(hiring.table)
     )
+
+
+@pytest.mark.parametrize("kind", [object, str, "object", ["object", "string", "category"], bool])
+def test_selectors_of_columns_by_their_kind(hiring, tmp_path, kind):
+    columns = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore"), make_column_selector(dtype_include=kind)),
+        (StandardScaler(), make_column_selector(dtype_include=np.number)),
+    )
+    model = make_pipeline(columns, FairGradClassifier(**QUICK))
+    table = hiring.table.astype({"town": object})
+    model.fit(table, hiring.y, fairgradclassifier__sensitive_features=hiring.sex)
+    same = load(save(model, tmp_path / "model.skops"))
+    np.testing.assert_array_equal(same.predict_proba(table), model.predict_proba(table))

@@ -111,9 +111,6 @@ def main(
     gc.set_threshold(100_000)  # nearly all that is imported stays: searching it takes time
     # Small networks are slower with two threads than with one.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    files = sys.modules.get("fairgrad.files")
-    if files is not None:  # an earlier run in this process
-        files.WRITTEN.clear()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a sign gets another one
             stream.reconfigure(errors=HANDLER)
@@ -196,11 +193,5 @@ def _fail(message: str) -> NoReturn:
 
 
 def _stop(*_: object) -> NoReturn:
-    what = "nothing was written."
-    files = sys.modules.get("fairgrad.files")
-    written = [] if files is None else files.WRITTEN
-    if written:  # the end was near
-        others = f" and {len(written) - 1} more" if written[1:] else ""
-        what = f"{written[-1]}{others} had been written."
-    click.echo(f"\nStopped; {what}", err=True)
+    click.echo("\nStopped. Files are written completely or not at all.", err=True)
     sys.exit(STOPPED)

@@ -21,7 +21,6 @@ from fairgrad.cli.folder import (
     BASELINE,
     PREDICTED,
     STORED,
-    all_files,
     held_out_rows,
     same_data,
 )
@@ -46,6 +45,7 @@ from fairgrad.tables.reading import (
     is_scanned,
     pieces,
     read_counted,
+    table_bytes,
     table_files,
     table_name,
 )
@@ -56,7 +56,6 @@ from fairgrad.tables.scan import (
     CountedAnswer,
     ScanError,
     open_scan,
-    run_watched,
 )
 from fairgrad.tables.sql import LEAST, N_ROWS, SQUARES, CountQuery, SampleQuery
 from fairgrad.tables.values import cut_names
@@ -87,14 +86,15 @@ def audited_people(request: AuditRequest) -> AuditedPeople:
     if is_scanned(table) and not request.search and not request.cluster:
         try:
             query = count_query(request)
-            with open_scan(table, request.reading) as scan:
+            with open_scan(table, request.reading) as scan, output.progress_bar(100) as update:
                 check_columns(request.columns, request.further, scan.names)
-                return _gather(scan.count(query, run_shown), request)
+                scan.tell = lambda done: update("Counting rows", completed=max(done, 0.0))
+                return _gather(scan.count(query), request)
         except ScanError as reason:
             if database_table(table) is not None:
                 raise ValueError(f"{table_name(table)}: {reason}") from None
             notes = [f"{table_name(table)} is read row by row: {reason}."]
-    elif not has_duckdb() and sum(file.stat().st_size for file in all_files(table)) >= LARGE:
+    elif not has_duckdb() and table_bytes(table) >= LARGE:
         hint = f"to have it counted where it lies, install duckdb ({INSTALL})"
         notes = [f"{table_name(table)} is read into memory; {hint}."]
     people = read_people(request, request.columns, request.further)
@@ -231,7 +231,7 @@ def _is_large(table: TableSource) -> bool:
     """Whether a table is so large that its rows should not be held."""
     files = table_files(table)
     if not all(is_parquet(path) for path in files):
-        return sum(path.stat().st_size for path in files) >= LARGE_TEXT
+        return table_bytes(table) >= LARGE_TEXT
     return parquet_size(files)[1] >= LARGE_TABLE
 
 
@@ -326,14 +326,6 @@ def _added(parts: Sequence[pd.DataFrame], keys: list[str]) -> pd.DataFrame:
             f"{', '.join(keys[:-1])}; a group needs many rows, so name other columns"
         )
     return sums
-
-
-def run_shown(connection: Any, sql: str) -> Any:
-    """A query with a progress bar, where there is a terminal and it takes a while."""
-    with output.progress_bar(100) as update:
-        return run_watched(
-            connection, sql, lambda done: update("Counting rows", completed=max(done, 0.0))
-        )
 
 
 def print_counts(params: dict[str, Any]) -> int:

@@ -22,7 +22,7 @@ from fairgrad.columns import with_formulas
 from fairgrad.definitions import BOUND, DEFINITIONS
 from fairgrad.files import read_sealed, sealed_json
 from fairgrad.tables.features import Oddities, TableFeature, check_columns, read_groups
-from fairgrad.tables.reading import database_table, table_files, table_name
+from fairgrad.tables.reading import all_files, database_table, table_files, table_name
 from fairgrad.tables.roles import ColumnRoles
 
 if TYPE_CHECKING:
@@ -411,12 +411,6 @@ def same_data(table: TableSource, known: Mapping[str, Any]) -> bool:
     )
 
 
-def all_files(table: TableSource) -> list[Path]:
-    """The files of a table, with those in folders."""
-    inside = (sorted(p.rglob("*")) if p.is_dir() else [p] for p in table_files(table))
-    return [file for files in inside for file in files if file.is_file()]
-
-
 def _hashed(table: TableSource) -> list[dict[str, Any]]:
     """The files of a table: name, size, and SHA-256 as ``sha256sum`` prints it."""
     database = database_table(table) if table else None
@@ -424,7 +418,7 @@ def _hashed(table: TableSource) -> list[dict[str, Any]]:
         path, name = database
         size = path.stat().st_size if path.is_file() else 0
         return [{"name": "::".join(filter(None, (path.name, name))), "bytes": size, "sha256": ""}]
-    files, known = all_files(table), []
+    files, known = all_files(table_files(table)), []
     is_much = sum(file.stat().st_size for file in files) > MUCH
     for path in files:
         sha256 = ""

@@ -223,7 +223,7 @@ TABLES = """\
 """
 
 
-def model_card(outcome: AuditedModel, table: str) -> str:
+def model_card(outcome: AuditedModel, table: str, facts: dict[str, str]) -> str:
     """The card of a model, in Markdown; `table` is what the table is called."""
     from fairgrad.audit import words  # noqa: PLC0415 - predictions need no SciPy
 
@@ -240,22 +240,14 @@ def model_card(outcome: AuditedModel, table: str) -> str:
         USE.rstrip(),
         "## Bias, risks and limitations",
         "\n".join(f"- {escape(risk)}" for risk in audit.risks),
-        "## Options of this run",
-        _listed(outcome.settings.in_words(outcome.prepared.columns.sensitive)),
-        "## Data",
-        _data(outcome, table),
-        "## Where it comes from",
-        _listed(provenance_words(outcome.source)),
+        "## Data and options",
+        "\n".join(f"- {name}: {escape(text)}" for name, text in facts.items()),
         "## What a table needs for predictions",
         TABLES.rstrip(),
         f"Features: {features}.",
         audit.to_markdown().rstrip(),
     ]
     return "\n\n".join(parts) + "\n"
-
-
-def _listed(known: dict[str, str]) -> str:
-    return "\n".join(f"- {name}: {escape(text)}" for name, text in known.items())
 
 
 def hub_header(audit: Audit, name: str, table: str) -> str:
@@ -286,41 +278,27 @@ def hub_header(audit: Audit, name: str, table: str) -> str:
     return f"---\n{json.dumps(header, ensure_ascii=False, indent=2)}\n---"
 
 
-def _data(outcome: AuditedModel, table: str) -> str:
+def run_facts(outcome: AuditedModel, table: str) -> dict[str, str]:
+    """Data, options and origin of a model, for its card and its report."""
     prepared, columns = outcome.prepared, outcome.prepared.columns
-    test = f"{prepared.n_test:,} for the test (the audit below)"
-    if prepared.from_file:
-        test = f"the {prepared.n_test:,} of another table for the test (the audit below)"
+    judged = "of another table" if prepared.from_file else "held out"
     if prepared.folds:
-        n_folds = len(prepared.folds)
-        test = f"no other for the test: the audit below is a {n_folds}-fold cross-validation"
-    share = "every label of every group has its share in each."
-    judged = (
-        f"Rows of the audit: {ROWS} names them, counted from 1 below the header, with what was "
-        "predicted."
-    )
+        judged = f"each predicted by one of {len(prepared.folds)} models not trained on it"
+    named = f"{ROWS} lists them, counted from 1 below the header, with their predictions"
     if outcome.judged is None:  # there may be a billion of them
-        share = "they are drawn by a hash of their place in the files."
-        judged = (
-            "Rows of the audit: `fairgrad audit --held-out` finds them again in the same files; "
-            "they were counted, so there is no section of scores."
-        )
-    rows = (
-        f"{escape(table)}: {prepared.n_rows:,} rows: {prepared.n_training:,} for training, "
-        f"{len(prepared.validation.y):,} for validation (to choose the model) and {test}; {share}"
-    )
-    target = (
-        f"Target {escape(columns.target)}: {', '.join(escape(v) for v in prepared.labels)}; "
-        f"desirable: {escape(prepared.desirable or 'none named')}."
-    )
-    names = ", ".join(escape(name) for name in columns.sensitive)
-    sensitive = (
-        f"Sensitive: {names}; the model looks at them, so predictions need them."
-        if columns.use_sensitive
-        else f"Sensitive: {names}; not features, and not needed to predict."
-    )
-    lines = [rows, judged, target, sensitive, *(escape(note) for note in outcome.notes)]
-    return "\n".join(f"- {line}" for line in lines)
+        named = "`fairgrad audit --held-out` finds them again in the same files"
+    needed = "the model uses them to predict" if columns.use_sensitive else "not needed to predict"
+    return {
+        "Table": f"{table}, {prepared.n_rows:,} rows: {prepared.n_training:,} for training and "
+        f"{len(prepared.validation.y):,} to choose the model",
+        "Audited on": f"{prepared.n_test:,} rows, {judged}; {named}",
+        "Predicted": f"{columns.target}: {', '.join(prepared.labels)}; desirable: "
+        f"{prepared.desirable or 'none named'}",
+        "Sensitive": f"{', '.join(columns.sensitive)}; {needed}",
+        **outcome.settings.in_words(columns.sensitive),
+        **{f"Note {i}": note for i, note in enumerate(outcome.notes, start=1)},
+        **provenance_words(outcome.source),
+    }
 
 
 def write_outcome(
@@ -335,10 +313,10 @@ def write_outcome(
         title: of the report.
         opening: what the report opens with, see `Report`.
     """
-    trained, prepared, columns = outcome.trained, outcome.prepared, outcome.prepared.columns
+    trained, facts = outcome.trained, run_facts(outcome, table)
     values = {**outcome.audit.to_dict(), "provenance": outcome.source}
     outcome.model.save(folder)
-    (folder / CARD).write_text(model_card(outcome, table), encoding="utf-8")
+    (folder / CARD).write_text(model_card(outcome, table, facts), encoding="utf-8")
     write_whole(folder / AUDIT, as_json(values))
     if outcome.judged is not None:
         # Scores of one model can be computed again; those of cross-validation are nowhere else.
@@ -347,16 +325,6 @@ def write_outcome(
         rows.to_csv(folder / ROWS, index=False, float_format=digits)
     if trained.frontier is not None:
         without_formulas(trained.frontier.points_).to_csv(folder / POINTS, index=False)
-    judged = "of another table" if prepared.from_file else "held out"
-    if prepared.folds:
-        judged = f"each predicted by one of {len(prepared.folds)} models not trained on it"
-    asked = {
-        "Table": f"{table}, {prepared.n_rows:,} rows",
-        "Predicted": columns.target,
-        **outcome.settings.in_words(list(columns.sensitive)),
-        "Audited on": f"{prepared.n_test:,} rows, {judged}",
-    }
-    asked |= {f"Note {i}": note for i, note in enumerate(outcome.notes, start=1)}
     from fairgrad.report import Report  # noqa: PLC0415 - charts are loaded where one is drawn
 
     report = Report(
@@ -364,8 +332,8 @@ def write_outcome(
         frontier=trained.frontier,
         history=trained.fair,
         chosen=trained.chosen,
-        title=title or f"Fairness of predicting {columns.target}",
-        asked=asked | provenance_words(outcome.source),
+        title=title or f"Fairness of predicting {outcome.prepared.columns.target}",
+        asked=facts,
         faults=trained.faults,
         opening=opening,
     )

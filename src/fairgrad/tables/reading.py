@@ -236,9 +236,30 @@ def is_scanned(source: TableSource) -> bool:
     files = table_files(source)
     if any(path.name.lower().endswith(WHOLE_ENDINGS) for path in files):
         return False
-    if all(is_parquet(path) for path in files):
-        return True
-    return sum(path.stat().st_size for path in files) >= LARGE
+    return all(is_parquet(path) for path in files) or table_bytes(source) >= LARGE
+
+
+def all_files(paths: Sequence[Path]) -> dict[Path, str]:
+    """The files, with those of folders of Parquet files, and what to call each.
+
+    Hidden files are passed over.
+    """
+    files = {}
+    for path in paths:
+        if not path.is_dir():
+            files[path] = path.name
+            continue
+        for file in sorted(path.rglob("*")):
+            inside = file.relative_to(path)
+            hidden = any(piece.startswith((".", "_")) for piece in inside.parts)
+            if not hidden and file.name.lower().endswith(PARQUET_ENDINGS):
+                files[file] = inside.as_posix()
+    return files
+
+
+def table_bytes(source: TableSource) -> int:
+    """The size of all files of a table."""
+    return sum(path.stat().st_size for path in all_files(table_files(source)))
 
 
 def is_parquet(path: Path) -> bool:

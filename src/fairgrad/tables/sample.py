@@ -22,6 +22,7 @@ from fairgrad.tables.parquet import parquet_size
 from fairgrad.tables.reading import (
     LARGE,
     PIECE,
+    all_files,
     has_duckdb,
     is_parquet,
     is_scanned,
@@ -32,19 +33,17 @@ from fairgrad.tables.reading import (
 from fairgrad.tables.roles import check_named
 from fairgrad.tables.scan import (
     Scan,
-    all_files,
     column_types,
     connected,
     open_scan,
     parquet_table,
-    run_watched,
     scan_errors,
 )
 from fairgrad.tables.sql import CountQuery, SampleQuery, quoted_name, quoted_text
 from fairgrad.tables.values import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -255,7 +254,7 @@ def needs_sample(source: TableSource, options: ReadingOptions, wanted: int, test
     elif not is_scanned(source):
         return False
     with open_scan(source, options) as scan:
-        answer = scan.run(f"SELECT COUNT(*) AS n FROM {scan.table}", run_watched)  # noqa: S608 - names are quoted
+        answer = scan.run(f"SELECT COUNT(*) AS n FROM {scan.table}")  # noqa: S608 - names are quoted
         return bool((1 - test) * int(answer["n"].iloc[0]) > row_limit(wanted, len(scan.names)))
 
 
@@ -277,7 +276,7 @@ def large_table(
             path = folder / "rows.parquet"
             scan.connection.execute("SET preserve_insertion_order = true")
             target = f"{quoted_text(str(path))} (FORMAT parquet)"
-            scan.run(f"COPY (SELECT * FROM {scan.table}) TO {target}", run_watched)  # noqa: S608 - names are quoted
+            scan.run(f"COPY (SELECT * FROM {scan.table}) TO {target}")  # noqa: S608 - names are quoted
             named = {path: "rows"}
         return LargeTable(scan.name, named, options, decimal=scan.decimal, said=scan.said, **asked)
 
@@ -327,10 +326,7 @@ def planned(
 
 
 def draw_sample(
-    table: LargeTable,
-    columns: ColumnRoles,
-    wanted: int,
-    run: Callable[[Any, str], Any] = run_watched,
+    table: LargeTable, columns: ColumnRoles, wanted: int
 ) -> tuple[pd.DataFrame, TableSample]:
     """Counts the cells of a table, and reads rows of each.
 
@@ -346,7 +342,7 @@ def draw_sample(
         kept = [name for name in scan.names if name not in columns.drop]
         query = table.query(scan.prepared(cell_query(columns)))
         more = {**query.cell.more, PART: _part(query), CELL: query.cell_name()}
-        answer = scan.count(replace(query.cell, more=more), run)
+        answer = scan.count(replace(query.cell, more=more))
         query, survey = planned(query, answer, columns, row_limit(wanted, len(kept)))
         judged = query.is_judged(min(1.0, JUDGED_SHARE * wanted / max(1, survey.n_held_out)))
         where = f"{scan.table} WHERE ({query.is_drawn()}) OR {judged}"

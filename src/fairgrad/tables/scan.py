@@ -20,8 +20,8 @@ import pandas as pd
 
 from fairgrad.tables.dialect import Dialect, ReadingOptions, find_dialect
 from fairgrad.tables.reading import (
-    PARQUET_ENDINGS,
     ReadingReport,
+    all_files,
     all_named,
     database_table,
     is_parquet,
@@ -97,6 +97,7 @@ class Scan:
         options: what the user says of the files.
         decimal: the mark before decimals in texts.
         said: how files of text were read.
+        tell: gets the percentage of a query that is done.
     """
 
     connection: Any
@@ -106,6 +107,7 @@ class Scan:
     options: ReadingOptions = field(default_factory=ReadingOptions)
     decimal: str = "."
     said: tuple[str, ...] = ()
+    tell: Callable[[float], None] = lambda _: None
 
     @property
     def names(self) -> list[str]:
@@ -128,7 +130,7 @@ class Scan:
             written[over[0]], keys, over = day, (*keys, over[0]), None
         return replace(query, keys=keys, written=written, more=more, over=over)
 
-    def count(self, query: CountQuery, progress: Callable[[Any, str], Any]) -> CountedAnswer:
+    def count(self, query: CountQuery) -> CountedAnswer:
         """The distinct rows.
 
         Raises:
@@ -136,7 +138,7 @@ class Scan:
             ScanError: if it has to be read row by row.
         """
         prepared = self.prepared(query)
-        raw = self.run(f"{prepared.sql(self.table)}LIMIT {MOST_COMBINATIONS + 1}", progress)
+        raw = self.run(f"{prepared.sql(self.table)}LIMIT {MOST_COMBINATIONS + 1}")
         if not len(raw):
             raise ValueError(f"{self.name} has no rows")
         if len(raw) > MOST_COMBINATIONS:
@@ -147,14 +149,23 @@ class Scan:
             )
         return self._read(prepared, raw)
 
-    def run(self, sql: str, progress: Callable[[Any, str], Any]) -> pd.DataFrame:
-        """The answer to a query as a frame.
+    def run(self, sql: str) -> pd.DataFrame:
+        """The answer to a query as a frame, which Ctrl-C stops.
+
+        The query runs in a thread of its own: signals reach the main thread alone, which waits.
 
         Raises:
             ScanError: if duckdb cannot answer it.
         """
-        with scan_errors():
-            rows = progress(self.connection, sql)
+        with scan_errors(), ThreadPoolExecutor(1) as pool:
+            answer = pool.submit(lambda: self.connection.execute(sql).fetchall())
+            try:
+                while not wait([answer], 0.1).done:
+                    self.tell(float(self.connection.query_progress()))
+            except BaseException:
+                self.connection.interrupt()
+                raise
+            rows = answer.result()
         names = [column[0] for column in self.connection.description]
         return plain_frame(pd.DataFrame(rows, columns=pd.Index(names)))
 
@@ -359,24 +370,6 @@ def _table_of(connection: Any, path: Path, name: str) -> str:
     return f"{quoted_name(schema)}.{quoted_name(table)}"
 
 
-def all_files(paths: Sequence[Path]) -> dict[Path, str]:
-    """The files, with those of folders of Parquet files, and what to call each.
-
-    Hidden files are passed over.
-    """
-    files = {}
-    for path in paths:
-        if not path.is_dir():
-            files[path] = path.name
-            continue
-        for file in sorted(path.rglob("*")):
-            inside = file.relative_to(path)
-            hidden = any(piece.startswith((".", "_")) for piece in inside.parts)
-            if not hidden and file.name.lower().endswith(PARQUET_ENDINGS):
-                files[file] = inside.as_posix()
-    return files
-
-
 def _csv_files(files: Sequence[Path], options: ReadingOptions) -> tuple[str, str, tuple[str, ...]]:
     """Files of text in SQL, their decimal mark, and what is to be said of them."""
     alike: dict[tuple[Dialect, tuple[str, ...]], list[Path]] = {}
@@ -427,22 +420,6 @@ def _csv_table(dialect: Dialect, names: Sequence[str], paths: Sequence[Path]) ->
         f"escape = {quoted_text(escape)}, "
         f"columns = {{{columns}}})"
     )
-
-
-def run_watched(connection: Any, sql: str, tell: Callable[[float], None] = lambda _: None) -> Any:
-    """All rows of the answer to a query, which Ctrl-C stops; `tell` gets the percentage done.
-
-    The query runs in a thread of its own: signals reach the main thread alone, which waits here.
-    """
-    with ThreadPoolExecutor(1) as pool:
-        answer = pool.submit(lambda: connection.execute(sql).fetchall())
-        try:
-            while not wait([answer], 0.1).done:
-                tell(float(connection.query_progress()))
-        except BaseException:
-            connection.interrupt()
-            raise
-        return answer.result()
 
 
 def _gap_name(name: str) -> str:
