@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -121,10 +122,15 @@ class GapToReference:
         before, total = self._sums(self.share), self._sums(mass)
         return replace(self, share=before * mass / np.where(total > 0, total, 1.0))
 
+    @cached_property
+    def _spans(self) -> tuple[Ints, Ints]:
+        """Where each block starts, and how many rates it has."""
+        starts = np.flatnonzero(np.diff(self.block, prepend=-1))
+        return starts, np.diff(np.append(starts, len(self.block)))
+
     def _sums(self, values: Floats) -> Floats:
         """(..., K) the sum over the block of each rate."""
-        starts = np.flatnonzero(np.diff(self.block, prepend=-1))
-        lengths = np.diff(np.append(starts, len(self.block)))
+        starts, lengths = self._spans
         sums: Floats = np.repeat(np.add.reduceat(values, starts, axis=-1), lengths, axis=-1)
         return sums
 
