@@ -207,7 +207,10 @@ def test_gap_to_mean_is_the_cores_matrix(draw, measure):
     low, high = rate - 0.03, rate + 0.05
     errors = Interval(1 - high, 1 - low)
     pairs = [
-        (own.combine(rate, Interval(low, high)), matrix.combine(1 - rate, errors)),
+        (
+            own.combine(rate, Interval(low, high), 0.0, None),
+            matrix.combine(1 - rate, errors, 0.0, None),
+        ),
         (own.range, Interval(matrix.range.low + 0, matrix.range.high + 0)),
     ]
     for mine, theirs in pairs:
