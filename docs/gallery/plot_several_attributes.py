@@ -8,11 +8,13 @@ fair by race can still be unfair to one combination.
 # %%
 # The census table with two sensitive attributes:
 
+import warnings
+
 import altair as alt
 import pandas as pd
 from sklearn.model_selection import train_test_split
 
-from fairgrad import On
+from fairgrad import FairnessWarning, On
 from fairgrad.audit import Audit
 from fairgrad.datasets import load
 from fairgrad.sklearn import FairGradClassifier
@@ -30,6 +32,7 @@ people.value_counts().reset_index(name="people")
 # A list of ``On(...)`` constrains each attribute separately, and each may have its own epsilon. The
 # name of a measure alone constrains all combinations, here four groups.
 
+warnings.simplefilter("ignore", FairnessWarning)  # about the accuracy that the table shows
 first, second = people.columns
 asked = {
     "plain": None,
