@@ -267,7 +267,9 @@ def with_values(
 
 
 class AwareRouting:
-    """What aware estimators ask for by scikit-learn's metadata routing; a base before its own.
+    """What aware estimators ask for by scikit-learn's metadata routing, and their score.
+
+    A base before scikit-learn's own.
 
     The methods that predict ask for `sensitive_features` exactly if `use_sensitive` is set, unless
     the user has said otherwise; `fit` asks for them as the user says.
@@ -279,6 +281,15 @@ class AwareRouting:
         """The requests, as scikit-learn wants to know them."""
         routing = super().get_metadata_routing()  # type: ignore[misc]  # of BaseEstimator
         return ask_for_values(routing, self.use_sensitive)
+
+    def score(
+        self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None
+    ) -> float:
+        """The accuracy; sensitive values as in `predict`."""
+        from sklearn.metrics import accuracy_score  # noqa: PLC0415 - the core works without it
+
+        predicted = self.predict(X, sensitive_features=sensitive_features)  # type: ignore[attr-defined]  # of the estimator
+        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
 
 def ask_for_values(routing: Any, use_sensitive: bool) -> Any:

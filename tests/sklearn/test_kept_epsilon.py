@@ -11,7 +11,7 @@ from fairgrad import fairness_levels
 from fairgrad.groups import group_rows
 from fairgrad.measures import On, among_large, constraints_of
 from fairgrad.sklearn import FairGradClassifier
-from fairgrad.sklearn.last_layer import LastLayers, LayerInputs
+from fairgrad.sklearn.last_layer import DAMPING, LastLayers, LayerInputs, _damped_step
 from fairgrad.usefulness import FairnessWarning, ModelFigures, Suggestions, find_fault
 
 QUICK = {"random_state": 0, "verbose": False, "max_iter": 40}
@@ -240,3 +240,15 @@ def test_a_costly_fit_does_not_deny_larger_epsilons():
     said = str(caught[0].message)
     assert "a larger epsilon" in said
     assert "No epsilon up to" not in said
+
+
+@pytest.mark.parametrize("shape", [(3, 8), (8, 3), (4, 4)])
+def test_damped_steps_are_those_of_the_singular_values(shape):
+    rng = np.random.default_rng(0)
+    slopes, change = rng.normal(size=shape), rng.normal(size=shape[0])
+    slopes[0] = slopes[1]  # some levels move together
+    left, stretch, right = np.linalg.svd(slopes, full_matrices=False)
+    shrunk = stretch / (stretch**2 + (DAMPING * stretch[0]) ** 2)
+    np.testing.assert_allclose(
+        _damped_step(slopes, change), right.T @ (shrunk * (left.T @ change)), atol=1e-8
+    )

@@ -8,7 +8,6 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
-from sklearn.metrics import accuracy_score
 from sklearn.preprocessing import LabelEncoder
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
@@ -250,13 +249,6 @@ class FairBoostingMixin(ShownInNotebooks, AwareRouting):
         X = self._features(X, sensitive_features)
         return super().predict_proba(X, *arguments, **options)  # type: ignore[misc]  # as above
 
-    def score(
-        self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None
-    ) -> float:
-        """The accuracy; sensitive values as in `predict`."""
-        predicted = self.predict(X, sensitive_features=sensitive_features)
-        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
-
     @property
     def desirable_(self) -> tuple[Any, ...]:
         """The labels taken as desirable, for measures that look at them."""
@@ -312,20 +304,6 @@ class FairBoostingMixin(ShownInNotebooks, AwareRouting):
         fault = find_fault(figures, constants, None, labels, suggestions)
         if fault:
             warn(fault, FairnessWarning)
-
-    def pack_trees(self, name: str) -> dict[str, Any]:
-        """Attributes as a file holds them: the trees, under a name, in the library's own format."""
-        if getattr(self, "_Booster", None) is None:
-            return {}
-        return {**self.not_packed, name: np.frombuffer(self.tree_bytes(), dtype=np.uint8)}
-
-    def tree_bytes(self) -> bytes:
-        """The trees in the library's own format."""
-        raise NotImplementedError
-
-    def load_trees(self, trees: bytes) -> None:
-        """Sets the trees from what `tree_bytes` gave."""
-        raise NotImplementedError
 
 
 FAIRNESS_PARAMETERS = tuple(inspect.signature(FairBoostingMixin).parameters)[:-1]

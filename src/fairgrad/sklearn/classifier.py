@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -302,13 +301,6 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
     def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
         """(n,) predicted class labels; sensitive values as in `decision_function`."""
         return self._labels(self.decision_function(X, sensitive_features=sensitive_features))
-
-    def score(
-        self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None
-    ) -> float:
-        """The accuracy; sensitive values as in `decision_function`."""
-        predicted = self.predict(X, sensitive_features=sensitive_features)
-        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
     @property
     def coef_(self) -> Floats:

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import accuracy_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import assert_all_finite, check_random_state, get_tags
@@ -29,7 +28,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from fairgrad.aware import NOT_GIVEN, NOT_USED, SensitiveEncoder, ask_for_values
+from fairgrad.aware import NOT_GIVEN, NOT_USED, AwareRouting, SensitiveEncoder, ask_for_values
 from fairgrad.checks import check_count, naming_rows, warn
 from fairgrad.columns import as_columns, sensitive_columns
 from fairgrad.decisions.judging import JudgedCells, largest
@@ -88,7 +87,7 @@ PIECE = 4096
 """Rows of a sparse matrix that lots are drawn for at a time."""
 
 
-class FairDecisionClassifier(ShownInNotebooks, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # untyped bases
+class FairDecisionClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # untyped bases
     """Makes the decisions of any classifier with `predict_proba` fair.
 
     Copies of the estimator learn the probabilities of the cells, ``P(y = l | x)`` and, within each
@@ -281,13 +280,6 @@ class FairDecisionClassifier(ShownInNotebooks, ClassifierMixin, MetaEstimatorMix
         decided = largest(self._scores(X, probabilities))
         labels: NDArray[Any] = self.classes_[decided]
         return labels
-
-    def score(
-        self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None
-    ) -> float:
-        """The accuracy; sensitive values as in `decision_function`."""
-        predicted = self.predict(X, sensitive_features=sensitive_features)
-        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
     def get_metadata_routing(self) -> MetadataRouter:
         """What this estimator and the one inside ask for, as scikit-learn wants to know it."""

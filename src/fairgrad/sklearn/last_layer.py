@@ -237,6 +237,20 @@ def _limit(problem: JudgedDecisions, n_labels: int) -> float:
     return limit
 
 
+def _damped_step(slopes: Floats, change: Floats) -> Floats:
+    """(P,) ``(S' S + d I)^-1 S' change``: about the least step that changes levels as wanted.
+
+    By the smaller of the two Gram matrices; a singular value decomposition need not converge.
+    """
+    is_wide = slopes.shape[0] < slopes.shape[1]
+    gram = slopes @ slopes.T if is_wide else slopes.T @ slopes
+    largest_square = float(np.linalg.eigvalsh(gram)[-1])
+    gram[np.diag_indices(len(gram))] += (DAMPING * max(largest_square**0.5, ENOUGH)) ** 2
+    wanted = change if is_wide else slopes.T @ change
+    solved = np.asarray(np.linalg.solve(gram, wanted), dtype=np.float64)
+    return slopes.T @ solved if is_wide else solved
+
+
 class _Search:
     """What was found so far among models that share their inputs, and the ways to find more."""
 
@@ -290,10 +304,7 @@ class _Search:
             change, is_near = self._wanted(model)
             temperature = size * TEMPERATURES[min(number, len(TEMPERATURES) - 1)]
             slopes = self._slopes(model.scores, temperature)[is_near]
-            left, stretch, right = np.linalg.svd(slopes, full_matrices=False)
-            shrunk = stretch / (stretch**2 + (DAMPING * max(stretch[0], ENOUGH)) ** 2)
-            step = right.T @ (shrunk * (left.T @ change[is_near]))
-            step = step.reshape(model.layer.shape)
+            step = _damped_step(slopes, change[is_near]).reshape(model.layer.shape)
             (slopes,) = self.inputs.scores([step])
             moved = self.line(model, step, slopes, STEP)
             if not moved or moved[1].penalised(PENALTY) >= model.penalised(PENALTY) - ENOUGH:
