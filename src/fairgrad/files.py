@@ -86,10 +86,10 @@ def locked(path: Path) -> Iterator[None]:
         yield
 
 
-def sealed_json(values: Mapping[str, Any], *, indent: int = 2, allow_nan: bool = False) -> str:
+def sealed_json(values: Mapping[str, Any]) -> str:
     """Values as JSON, with a checksum of the text at its end, for `read_sealed`."""
     sealed = {SEALED: "sha256", **values, CHECKSUM: ""}
-    text = json.dumps(sealed, ensure_ascii=False, indent=indent, allow_nan=allow_nan)
+    text = json.dumps(sealed, ensure_ascii=False, indent=2, allow_nan=False)
     head, quote, tail = text.rpartition('"')
     return f"{head}{_sha256(text)}{quote}{tail}"
 

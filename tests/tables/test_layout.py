@@ -114,7 +114,7 @@ def test_sheets_titles_and_footers_of_excel(tmp_path):
     frame = read_table(tmp_path / "pay.xlsx", options=ReadingOptions(sheet="pay"))
     same(frame)
     assert "using row 3 as the header" in said(frame)
-    assert "the last 1 row is left out as a footer ('Total')" in said(frame)
+    assert "the last row is left out as a footer ('Total')" in said(frame)
     with pytest.raises(ValueError, match=r"--sheet is 'pya'; it has cover, pay"):
         read_table(tmp_path / "pay.xlsx", options=ReadingOptions(sheet="pya"))
 

@@ -15,6 +15,7 @@ from fairgrad.cli.people import (
 )
 from fairgrad.cli.request import AuditRequest, exit_code, measures_on, refuse_idle
 from fairgrad.tables.reading import column_names, has_duckdb, is_scanned, table_name
+from fairgrad.tables.roles import number_column
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -142,7 +143,7 @@ def compare(params: dict[str, Any]) -> int:
     people.predicted = predicted[0]
     trained_for = dict.fromkeys(name for model in known[::-1] for name in model.measures)
     people.judged = request.measure or tuple(trained_for)
-    weight = people.numbers(request.weight, "--weight") if request.weight else None
+    weight = number_column(people.frame, request.weight, "--weight") if request.weight else None
     output.notes(people.notes)
     # Without the way to the folders, where the names tell them apart.
     short = (Path(sources[0]).name, Path(sources[1]).name)
@@ -193,7 +194,7 @@ def _impact_table(request: AuditRequest) -> tuple[ImpactTable, AuditedPeople]:
     refuse_idle({"desirable": request.columns.y_desirable}, ["desirable"], "with scores")
     people = read_people(request, request.columns, {})
     table = ImpactTable.from_scores(
-        people.numbers(str(request.score), "--score"),
+        number_column(people.frame, str(request.score), "--score"),
         people.columns.groups(people.frame),
         min_group=request.min_group,
         confidence=request.confidence,
@@ -207,9 +208,9 @@ def decided_people(request: AuditRequest) -> AuditedPeople:
     people = _of_table(request) if request.model is None else _of_model(request)
     people.judged = request.measure or people.judged
     if request.score and people.counts is None:
-        people.further["y_score"] = people.numbers(request.score, "--score")
+        people.further["y_score"] = number_column(people.frame, request.score, "--score")
     if request.weight and people.counts is None:
-        people.further["sample_weight"] = people.numbers(request.weight, "--weight")
+        people.further["sample_weight"] = number_column(people.frame, request.weight, "--weight")
     if request.cluster:
         people.further["cluster"] = people.frame[request.cluster].to_numpy(dtype=object)
     return people
@@ -254,7 +255,7 @@ def _of_table(request: AuditRequest) -> AuditedPeople:
     elif request.prediction is not None:
         people.predicted = people.predictions(request.prediction, "--prediction")
     else:
-        score = people.numbers(str(request.score), "--score")
+        score = number_column(people.frame, str(request.score), "--score")
         # Counted rows say whether the score reaches the threshold.
         is_counted = people.counts is not None
         people.predicted = people.above(score, 1 if is_counted else float(request.threshold or 0))

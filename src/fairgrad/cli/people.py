@@ -31,7 +31,6 @@ from fairgrad.tables.roles import (
     check_named,
     match_labels,
     matched_column,
-    number_column,
 )
 from fairgrad.tables.values import IDENTIFIER, as_categories, as_numbers, column_kind
 
@@ -126,10 +125,6 @@ class AuditedPeople:
             )
         (other,) = (label for label in self.labels if label != self.desirable)
         return np.where(score >= threshold, self.desirable, other).astype(object)
-
-    def numbers(self, column: str, option: str) -> NDArray[np.float64]:
-        """A column of numbers."""
-        return number_column(self.frame, column, option)
 
     def searchable(self, columns: Sequence[str]) -> dict[str, Any]:
         """Columns to search subgroups with: numbers as numbers, all else as it is."""

@@ -32,13 +32,16 @@ if TYPE_CHECKING:
     from fairgrad.cli.request import FitRequest
     from fairgrad.tables.encoder import TableEncoder
     from fairgrad.tables.features import TableFeature
-    from fairgrad.tables.roles import ColumnRoles
+    from fairgrad.tables.roles import ColumnRoles, LabelledTable
     from fairgrad.tables.sample import TableSample
 
 
 MANY_UNKNOWN = 0.2
 """Beyond this share of unknown groups, rows count in every group by its probability; below it they
 are set aside, as the gain would not be worth the time."""
+
+SMALL_TABLE, FOLDS = 2_000, 5
+"""Tables with fewer rows are audited by cross-validation: a fifth of them would settle nothing."""
 
 LEAST_ROWS = 10
 """Fewer rows cannot be divided into three parts."""
@@ -178,13 +181,7 @@ def prepare(
     columns, missing = replace(request.columns, drop=()), request.reading.missing
     weight = None if request.weight is None else _weights(frame, request.weight)
     people = columns.apply(frame if weight is None else frame.drop(columns=request.weight))
-    if len(people) < LEAST_ROWS:
-        raise ValueError(
-            f"the table has {counted(len(people), 'row')} with a value of {columns.target!r}; at "
-            f"least {LEAST_ROWS} are needed to train, choose and judge a model"
-        )
-    _check_desirable(people.values, columns, request.measures)
-    request.cost_matrix(people.values)  # refused before anything is trained
+    _check_people(people, columns, request)
     numbers = people.rows
 
     def part(rows: SplitRows) -> PreparedTable:
@@ -226,7 +223,9 @@ def prepare(
         rest = np.flatnonzero(~judged)
         rows = three_parts(people.cell[rest], request.seed, test=0.0)
         return part(SplitRows(rest[rows.train], rest[rows.validation], np.flatnonzero(judged)))
-    n_folds = request.folds_of(len(people))
+    n_folds = request.folds
+    if n_folds is None:
+        n_folds = FOLDS if len(people) < SMALL_TABLE else 0
     if not n_folds:
         return part(people.split(request.seed, request.test_size))
     folds = [part(rows) for rows in people.folds(request.seed, n_folds)]
@@ -287,9 +286,16 @@ def _with_test_file(prepared: PreparedTable, request: FitRequest, file: str) -> 
     )
 
 
-def _check_desirable(labels: list[str], columns: ColumnRoles, measures: Sequence[str]) -> None:
+def _check_people(people: LabelledTable, columns: ColumnRoles, request: FitRequest) -> None:
     """Refuses what could only fail after training."""
-    for measure in measures if len(labels) > 2 else ():
+    if len(people) < LEAST_ROWS:
+        raise ValueError(
+            f"the table has {counted(len(people), 'row')} with a value of {columns.target!r}; at "
+            f"least {LEAST_ROWS} are needed to train, choose and judge a model"
+        )
+    labels = people.values
+    request.cost_matrix(labels)
+    for measure in request.measures if len(labels) > 2 else ():
         if uses_desirable(measure) and columns.y_desirable is None:
             # A label such as NA is often no label at all.
             gap = next((label for label in labels if label in MISSING_TEXTS), None)

@@ -35,9 +35,6 @@ if TYPE_CHECKING:
 
     from fairgrad.tables.reading import TableSource
 
-SMALL_TABLE, FOLDS = 2_000, 5
-"""Tables with fewer rows are audited by cross-validation: a fifth of them would settle nothing."""
-
 TRAIN_ROWS = 1_000_000
 """Rows to train on, unless the user asks for another number."""
 
@@ -262,12 +259,6 @@ class FitRequest:
     def grows_trees(self) -> bool:
         """Whether the model is boosted trees."""
         return self.model in TREES
-
-    def folds_of(self, rows: int) -> int:
-        """How many folds a table of so many rows is divided into; 0 for none."""
-        if self.folds is None:
-            return FOLDS if rows < SMALL_TABLE else 0
-        return self.folds
 
     def cost_matrix(self, labels: Sequence[Any]) -> list[list[float]] | None:
         """(L, L) what predictions (columns) of each true label cost; None if all mistakes cost 1.

@@ -152,8 +152,8 @@ def layout_sentences(name: str, titles: int, footer: Sequence[str]) -> list[str]
     notes = [text for text in footer if text]
     if notes:
         listed = ", ".join(repr(text) for text in notes[:3])
-        rows = "row is" if len(notes) == 1 else "rows are"
-        sentences.append(f"{name}: the last {len(notes)} {rows} left out as a footer ({listed}).")
+        rows = "row is" if len(notes) == 1 else f"{len(notes)} rows are"
+        sentences.append(f"{name}: the last {rows} left out as a footer ({listed}).")
     return sentences
 
 
