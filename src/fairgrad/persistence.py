@@ -333,8 +333,9 @@ def _packed(value: Any, copies: dict[int, Any]) -> Any:
     if isinstance(value, BaseEstimator):
         state = dict(vars(value))
         state.pop("_metadata_request", None)
-        if hasattr(value, "pack_trees"):  # boosted; see `FairBoostingMixin`
-            state |= value.pack_trees(TREES)
+        if getattr(value, "_Booster", None) is not None and hasattr(value, "tree_bytes"):  # boosted
+            trees = np.frombuffer(value.tree_bytes(), dtype=np.uint8)
+            state |= {**value.not_packed, TREES: trees}
         made = object.__new__(type(value))
         vars(made).update({name: _packed(inner, copies) for name, inner in state.items()})
     elif type(value) is dict:
