@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from rich.console import Console
 from rich.table import Table
+from scipy.special import ndtri
 
 from fairgrad.audit.comparisons import compare
 from fairgrad.audit.counts import CountTable
@@ -101,7 +102,9 @@ class Draws:
             seen, place = np.unique(self.hits[:, k], return_inverse=True)
             one = Proportion.of_rows(seen, np.full_like(seen, n))
             low[:, k], high[:, k] = (end[place] for end in one.ends_in_sums(error))
-        found = self.comparison.map.combine(self.hits / cells.total, Interval(low, high))
+        z = float(-ndtri(error))
+        ends = Interval(low, high)
+        found = self.comparison.map.combine(self.hits / cells.total, ends, z, None)
         least, most = self.comparison.map.range
         return Interval(np.maximum(found.low, least), np.minimum(found.high, most))
 
@@ -164,10 +167,12 @@ def called_unfair(draws: Draws) -> Floats:
 def arithmetic(draws: Draws) -> Interval:
     """(D, J) the levels' ranges when every rate lies in its interval, all at once."""
     cells, share = draws.comparison.cells, draws.comparison.map.share
+    # Selection rates of two labels say the same: half of them vary by themselves.
+    n_free = int((cells.total > 0).sum()) // (1 + (draws.comparison.rate == "selection rate"))
     rate = clopper_pearson(
         draws.hits / cells.total,
         np.broadcast_to(cells.total, draws.hits.shape),
-        ALPHA / draws.comparison.n_free,
+        ALPHA / n_free,
     )
     low, high = rate
     n_blocks = int(draws.comparison.block.max()) + 1
