@@ -68,6 +68,10 @@ COLUMN_MISTAKES = {
         ["--target", "income", "--sensitive", "sex", "--drop", "age", "--categorical", "age"],
         "--drop and --categorical both name 'age'",
     ),
+    "categorical": (
+        ["--target", "income", "--sensitive", "sex", "--categorical", "workclass"],
+        "--categorical has no effect: 'workclass' holds texts",
+    ),
     "missing": (
         ["--target", "income", "--sensitive", "sex", "--missing", "Refused"],
         "--missing names 'Refused', which is no value of the table",

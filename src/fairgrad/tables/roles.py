@@ -26,7 +26,9 @@ from fairgrad.tables.values import (
     cut_numbers,
     identifies_rows,
     is_quantity,
+    other_decimal,
     short_number,
+    texts_among_numbers,
     value_name,
 )
 
@@ -189,11 +191,17 @@ class ColumnRoles:
                 f"--map names {unused[0]!r}, which is no value of "
                 f"{', '.join((self.target, *self.sensitive))}"
             )
+        report = ReadingReport.of(frame)
+        for column in (frame[name] for name in self.categorical):
+            is_mixed = texts_among_numbers(column) or other_decimal(column, report.decimal)
+            if column_kind(column) == "category" and not is_mixed:
+                raise ValueError(
+                    f"--categorical has no effect: {column.name!r} holds texts; leave it out"
+                )
         labelled = self.merged(labelled)
         label, groups = self.label(labelled), self.groups(labelled)
         from fairgrad.tables.encoder import TableEncoder  # noqa: PLC0415 - audits need none
 
-        report = ReadingReport.of(frame)
         encoder = TableEncoder(
             categorical=self.categorical, keep=self.keep, missing=tuple(report.missing)
         )
