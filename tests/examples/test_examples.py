@@ -55,7 +55,7 @@ def test_texts(tmp_path):
     plain, fair = (found["arrested again", "head", m] for m in ("unconstrained", "fairgrad"))
     assert plain[0] > 0.58
     assert fair[0] > plain[0] - 0.06
-    assert fair[1] < 0.06  # plain levels are about 0.05; 400 test rows tell them to within 0.04
+    assert fair[1] < 0.06  # 400 test rows cannot show more: one standard error is about 0.02
     for method in ("unconstrained", "fairgrad"):  # a few steps: it runs through the trainer
         accuracy, unfairness = found["arrested again", "whole", method]
         assert 0.3 < accuracy < 0.9
