@@ -1,10 +1,13 @@
 """One verdict on what was asked, in one sentence, the same everywhere; who is not judged."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from fairgrad.audit import FAIR, UNDECIDED, UNFAIR, Audit
+from fairgrad.audit.sections import conclusion
 from fairgrad.audit.words import doubtful_desirable
 
 N = 4000
@@ -259,3 +262,17 @@ def test_the_ratio_is_judged_once():
     for tolerance in ("80%", by_ratio):
         asked = Audit(**options, tolerance=tolerance).asked
         assert [finding.measure for finding in asked] == ["demographic_parity"]
+
+
+@pytest.mark.parametrize("n_rows", [200, 20_000])
+def test_verdicts_that_are_not_fair_state_the_tolerance_that_would_do(n_rows):
+    rng = np.random.default_rng(0)
+    s = rng.integers(0, 2, n_rows)
+    y_pred = (rng.random(n_rows) < 0.4 + 0.14 * s).astype(int)
+    y = rng.integers(0, 2, n_rows)
+    audit = Audit(y, y_pred, s, "demographic_parity")
+    assert audit.verdict != FAIR
+    (stated,) = re.findall(r"fair at a tolerance of ([\d.]+) points", " ".join(conclusion(audit)))
+    wider = Audit(y, y_pred, s, "demographic_parity", tolerance=float(stated) / 100)
+    assert wider.verdict == FAIR
+    assert "would be judged fair" not in " ".join(conclusion(wider))

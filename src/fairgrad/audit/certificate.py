@@ -20,7 +20,7 @@ from fairgrad.audit.audit import Audit
 from fairgrad.audit.comparisons import DEFAULT_TOLERANCE
 from fairgrad.audit.counts import mean_costs
 from fairgrad.audit.seen_rows import SeenRows, row_digests
-from fairgrad.audit.verdicts import FAIR, UNDECIDED
+from fairgrad.audit.verdicts import FAIR, UNDECIDED, attainable_tolerance
 from fairgrad.checks import check_count, check_number
 from fairgrad.columns import as_array, sensitive_columns
 from fairgrad.groups import MIN_GROUP
@@ -263,10 +263,7 @@ class Certificate:
     @property
     def attainable(self) -> float | None:
         """The least tolerance, rounded up, that would have passed; None if levels do not decide."""
-        if any(finding.tolerance.kind != "level" for finding in self.audit.asked):
-            return None
-        most = max(finding.least_tolerance for finding in self.audit.asked)
-        return float(np.ceil(1000 * most) / 1000)
+        return attainable_tolerance(self.audit.asked)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""

@@ -15,7 +15,7 @@ from fairgrad.audit import scores, subgroups, words
 from fairgrad.audit.changes import accuracy_change
 from fairgrad.audit.counts import OVERALL
 from fairgrad.audit.intervals import impact_ratios
-from fairgrad.audit.verdicts import FAIR, UNFAIR
+from fairgrad.audit.verdicts import FAIR, UNFAIR, attainable_tolerance
 from fairgrad.audit.words import number, percent, points
 from fairgrad.text import Block, Section
 
@@ -215,6 +215,9 @@ def conclusion(audit: Audit) -> tuple[str, ...]:
         rates = {row["group"]: row["rate"] for row in values["rates"] if row["when"] == "now"}
         verdict = _verdict_sentence(finding, values, rates)
         sentences = [_rates_sentence(finding, values, rates), f"{verdict} ({rows})."]
+    passing = None if finding.verdict == FAIR else attainable_tolerance(audit.asked)
+    if passing is not None and passing < 1:
+        sentences.append(f"It would be judged fair at a tolerance of {points(passing)} points.")
     sentences = [_useless(audit), *sentences, _other_findings(audit, finding), _accuracy(audit)]
     return tuple(sentence for sentence in (*sentences, _not_judged(audit)) if sentence)
 

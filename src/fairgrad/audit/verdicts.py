@@ -335,3 +335,11 @@ class Finding:
         near, rule = errors(self.alpha)[1], self.tolerance
         fair = rule.fair_figures if rule.kind == "ratio" else rule.fair_levels(self.comparison)
         return rows_needed(self.comparison, self.table, fair, (near, self.unfair_share * near))
+
+
+def attainable_tolerance(findings: Sequence[Finding]) -> float | None:
+    """The least tolerance, rounded up, at which all are fair; None if levels do not decide."""
+    if any(finding.tolerance.kind != "level" for finding in findings):
+        return None
+    most = max(finding.least_tolerance for finding in findings)
+    return float(np.ceil(1000 * most) / 1000)
