@@ -1,19 +1,23 @@
 """The program as a whole: help, versions, the demo, the frontier, Ctrl-C."""
 
+import io
 import json
 import platform
 import re
+import signal
 import subprocess
 import sys
+import zipfile
 from importlib.metadata import version
 
 import click
 import numpy as np
 import pandas as pd
+import pytest
 from rich.console import Console
 
 from fairgrad.audit import FAIR
-from fairgrad.cli import output
+from fairgrad.cli import main, output
 from fairgrad.cli.options import MEASURES, parse_tolerance
 from fairgrad.measures import MEASURES as KNOWN
 
@@ -202,3 +206,16 @@ def test_the_help_shows_values_that_can_be_typed(here):
     """Every word of a choice in the help is accepted as it stands there."""
     shown = re.search(r"--tolerance NUMBER\|(\S+)", here("audit", "--help").check().out)
     assert parse_tolerance(shown[1]) == "80%"
+
+
+def test_a_stop_while_an_archive_is_written_is_a_stop(capsys):
+    @click.command()
+    def packs():
+        with zipfile.ZipFile(io.BytesIO(), "w") as archive:
+            part = archive.open("part", "w")
+            signal.raise_signal(signal.SIGTERM)
+            part.close()
+
+    with pytest.raises(SystemExit, match="130"):
+        main([], packs)
+    assert "Error" not in capsys.readouterr().err

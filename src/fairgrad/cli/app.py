@@ -155,6 +155,8 @@ def _run(arguments: Sequence[str] | None, command: click.Command, name: str) -> 
         # click exits with 1 when the reader of the output has closed it, as `head` does.
         sys.exit(NOT_READ if left.code == 1 else left.code)
     except Exception as error:  # noqa: BLE001 - the user gets a sentence, whatever happened
+        if isinstance(error.__context__, SystemExit):  # a stop, after which a file did not close
+            sys.exit(STOPPED)
         _explain(error)
 
 
