@@ -21,7 +21,8 @@ import pandas as pd
 
 from fairgrad.cli import main
 from fairgrad.cli.folder import MARK, MODEL
-from fairgrad.files import read_sealed, sealed_json
+from fairgrad.files import CHECKSUM, read_sealed
+from fairgrad.files import SEALED as SEALED_AS
 from fairgrad.persistence import SEAL, SEALED
 from reliability.faults import FAILED, NAMED, Trials, people, remove
 
@@ -77,7 +78,9 @@ def _forge_mark(folder: Path, chance: random.Random) -> str:
     path = folder / MARK
     known = read_sealed(path.read_text(encoding="utf-8"))
     what = change_value(known, chance)
-    path.write_text(sealed_json(known, allow_nan=True), encoding="utf-8")
+    text = json.dumps({SEALED_AS: "sha256", **known, CHECKSUM: ""}, ensure_ascii=False, indent=2)
+    head, quote, tail = text.rpartition('"')  # as `sealed_json`, but NaN is written, too
+    path.write_text(f"{head}{hashlib.sha256(text.encode()).hexdigest()}{quote}{tail}", "utf-8")
     return f"{MARK}: {what}"
 
 
