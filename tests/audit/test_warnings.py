@@ -61,7 +61,7 @@ def test_another_threshold_than_the_trained_one():
     both = np.stack([1 - score, score], axis=1)
     assert "threshold" in kinds(Audit(Y, (score > 0.7) * 1, S, y_score=both))
     by_group = (score > np.where(np.arange(400) % 2, 0.4, 0.6)) * 1
-    assert "one threshold" in message(Audit(Y, by_group, S, y_score=score), "threshold")
+    assert "single threshold" in message(Audit(Y, by_group, S, y_score=score), "threshold")
 
 
 def test_a_threshold_that_everybody_passes_is_told_too():
@@ -78,7 +78,7 @@ def test_a_system_of_unknown_threshold_is_told_nothing_of_training():
     assert "threshold" not in kinds(moved)
     by_group = (score > np.where(np.arange(400) % 2, 0.4, 0.6)) * 1
     audit = Audit(Y, by_group, S, y_score=score, threshold=None)
-    assert "one threshold" in message(audit, "threshold")
+    assert "single threshold" in message(audit, "threshold")
 
 
 def test_scores_of_many_labels():

@@ -1,8 +1,10 @@
 """What nobody would want of a chosen model is said, with what to try."""
 
+import numpy as np
 import pytest
 
 from fairgrad.frontier import Frontier
+from fairgrad.frontier.models import FrontierJudge, FrontierRows, ModelAudits
 from fairgrad.usefulness import FairnessWarning, Suggestions
 
 from .conftest import make_hiring
@@ -51,3 +53,15 @@ def test_advice_is_larger_than_what_was_asked_and_at_most_a_fifth(asked, enough,
 
 def test_who_names_an_accuracy_knows_the_price(costly):
     costly.choose(min_accuracy=0.5)
+
+
+@pytest.mark.parametrize(("asked", "is_fault"), [(None, True), (0.02, True), (0.05, False)])
+def test_a_model_within_the_tolerance_may_be_less_fair_than_the_plain_one(asked, is_fault):
+    y, s = np.tile([0, 1], 2_000), np.repeat(["a", "b"], 2_000)
+    plain, chosen = y.copy(), y.copy()
+    plain[[*range(400), *range(2_000, 2_400)]] ^= 1  # as many mistakes in both groups
+    chosen[:160] ^= 1  # 8 % mistakes in one group only: levels of 0.04
+    judge = FrontierJudge("accuracy_parity", [], np.array([0, 1]), 0.95, 30)
+    audits = ModelAudits(judge, FrontierRows(None, y, {"group": s}), [chosen, plain])
+    fault = audits.fault(0, 1, Suggestions(name="tolerance", asked=asked))
+    assert (fault is not None and "less fair than the plain one" in fault) == is_fault

@@ -525,9 +525,9 @@ def _moved_threshold(score: Floats, is_positive: NDArray[np.bool_], threshold: f
     highest_no, lowest_yes = switch(score, is_positive)
     if highest_no > lowest_yes:
         return (
-            "The predictions do not come from one threshold on the scores given (a score of "
-            f"{lowest_yes:.4g} is predicted positive and one of {highest_no:.4g} is not): groups "
-            "may have thresholds of their own. The figures hold for these predictions only."
+            f"No single threshold on the scores gives these predictions: {lowest_yes:.4g} is "
+            f"predicted positive and {highest_no:.4g} is not, as with fair decisions or thresholds "
+            "for each group. The figures hold for these predictions only."
         )
     if threshold is None or highest_no <= threshold <= lowest_yes:
         return ""

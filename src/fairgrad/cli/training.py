@@ -335,7 +335,8 @@ def _choose(frontier: Frontier, prepared: PreparedTable, request: FitRequest) ->
     else:
         chosen = _likely_fair(frontier, prepared, request)
     if bounded_by:
-        frontier.warn_of_fault(chosen, bounded_by)
+        tolerated = request.tolerance if isinstance(request.tolerance, float) else None
+        frontier.warn_of_fault(chosen, bounded_by, None if request.exact else tolerated)
     models, epsilons = frontier.estimators_, frontier.points_["epsilon"].to_numpy()
     return TrainedModels(
         models[chosen],

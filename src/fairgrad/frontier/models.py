@@ -341,12 +341,14 @@ class ModelAudits(Sequence[Audit]):
         """What is wrong with a model, and what to try; None if nothing is.
 
         That is one label for everybody, less fairness than the plain model has, or a high price.
+        Levels within the slack that was asked for are fair, whatever the plain model has.
         """
         rows, judge = self._made[0].rows, self._judge
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of cells without rows, which the audit names
             measure = among_large(judge.measure, rows, judge.min_group)
             constraints = constraints_of(measure, rows.groups, y_desirable=judge.desirable or None)
+        constraints = constraints.slacken_for(rows, suggestions.asked or 0.0)
 
         def figures(place: int) -> ModelFigures:
             predicted = self._predicted[place].astype(np.int64)
