@@ -41,13 +41,6 @@ def as_pandas(data: Any) -> Any:
     Whatever takes tables takes them through here, so that a table means the same in every
     library. What is lazy is computed. Columns that have missing values keep them: as NaN among
     numbers, as None among texts. Categories stay categories.
-
-    Example:
-        >>> import polars as pl
-        >>> as_pandas(pl.LazyFrame({"sex": ["F", None], "age": [31, 45]})).to_dict("list")
-        {'sex': ['F', nan], 'age': [31, 45]}
-        >>> as_pandas([1, 2])
-        [1, 2]
     """
     homes = {cls.__module__.partition(".")[0] for cls in type(data).__mro__[:-1]}
     if homes & OURS:
@@ -97,11 +90,6 @@ def without_formulas(frame: Any) -> Any:
     Such a text begins with ``=``, ``+``, ``-``, ``@``, a tab or a line break, and is not a number;
     an apostrophe is put before it, which spreadsheets take for "text" and do not show. Names of
     columns likewise. `with_formulas` takes it away again.
-
-    Example:
-        >>> import pandas as pd
-        >>> without_formulas(pd.DataFrame({"name": ["=1+1", "-1", "a"]}))["name"].tolist()
-        ["'=1+1", '-1', 'a']
     """
     texts = frame.select_dtypes(exclude=["number", "bool", "datetime"])
     marked = {name: texts[name].map(_marked) for name in texts}
@@ -109,13 +97,7 @@ def without_formulas(frame: Any) -> Any:
 
 
 def with_formulas(values: Any) -> Any:
-    """A column of pandas whose texts `without_formulas` has marked, as it was.
-
-    Example:
-        >>> import pandas as pd
-        >>> with_formulas(pd.Series(["'=1+1", "'quoted'"])).tolist()
-        ['=1+1', "'quoted'"]
-    """
+    """A column of pandas whose texts `without_formulas` has marked, as it was."""
     return values.map(
         lambda text: text[1:] if text[:1] == "'" and _marked(text[1:]) == text else text
     )
@@ -193,11 +175,6 @@ def encode(column: Any, argument: str, unknown: int | None = UNKNOWN) -> Codes:
         column: a tensor, array, list, or a series of any library.
         argument: what to call the column in errors.
         unknown: the integer that means "missing", if there is one.
-
-    Example:
-        >>> codes, values = encode(["b", "a", None], "s")
-        >>> codes.tolist(), values.tolist()
-        ([1, 0, -1], ['a', 'b'])
     """
     column = as_pandas(column)
     if _is_series(column) and column.dtype != object:  # objects may have no common order
@@ -224,10 +201,6 @@ def codes_among(
 
     Raises:
         ValueError: if a value was never seen, and no name is given.
-
-    Example:
-        >>> codes_among(encode(["b", None, "a"], "s"), np.array(["a", "b"]), "s")
-        array([ 1, -1,  0])
     """
     place = {value: index for index, value in enumerate(values.tolist())}
     present = column.values.tolist()

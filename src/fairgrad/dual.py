@@ -118,10 +118,6 @@ class AutoRate(NamedTuple):
         of 512 rows does with the full rate. Fewer rows than 1,000 count as 1,000. Levels of
         predicted labels have half the rates: a label predicted instead of another moves two of
         them, but one level of errors.
-
-        Example:
-            >>> AutoRate.fitting(5_000).per_rows, AutoRate.fitting(1_000_000).per_rows
-            (150.0, 512.0)
         """
         large = cls()
         if n_outcomes > 1:
@@ -376,11 +372,6 @@ def cost_shares(cost_matrix: Any, n_labels: int) -> Floats:
 
     Models are chosen by their *merit*: one minus the mean of this over the rows. It is the accuracy
     if all errors cost the same.
-
-    Example:
-        >>> cost_shares([[0, 1], [4, 0]], 2)
-        array([[0.  , 0.25],
-               [1.  , 0.  ]])
     """
     costs = check_costs(cost_matrix, n_labels)
     beyond = costs - np.diag(costs)[:, None]

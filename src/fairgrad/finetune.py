@@ -54,13 +54,7 @@ class FineTuned:
         history: one dictionary per epoch: the mean training loss (with its fairness weights), and
             with validation rows their accuracy and unfairness (mean of |F|).
 
-    Example:
-        >>> _ = torch.manual_seed(0)
-        >>> X, s = torch.randn(400, 4), torch.arange(400) % 2
-        >>> y = (X.sum(1) + 0.5 * s > 0).long()
-        >>> found = finetune(torch.nn.Linear(4, 2), X, y, s, max_iter=1, random_state=0)
-        >>> found.classes, len(found.history), found.module(X).shape
-        (array([0, 1]), 1, torch.Size([400, 2]))
+    See `finetune` for an example.
     """
 
     module: nn.Module
@@ -293,13 +287,7 @@ class HeadFrontier:
         frontier: the heads as linear classifiers on the features, with all that
             `fairgrad.frontier.Frontier` offers: points, audits, charts.
 
-    Example:
-        >>> _ = torch.manual_seed(0)
-        >>> X, s = torch.randn(400, 4), torch.arange(400) % 2
-        >>> y = (X.sum(1) + 0.5 * s > 0).long()
-        >>> found = finetune_head(torch.nn.Linear(4, 2), X, y, s, epsilons=3, random_state=0)
-        >>> len(found.points), found.module(0)(X).shape
-        (3, torch.Size([400, 2]))
+    See `finetune_head` for an example.
     """
 
     network: nn.Module

@@ -98,11 +98,6 @@ class Groups:
 
         Raises:
             ValueError: if the counts are not such a mapping.
-
-        Example:
-            >>> Groups.from_counts({(0, "F"): 30, (0, "M"): 20, (1, "F"): 10, (1, "M"): 40}).mass
-            array([[30., 20.],
-                   [10., 40.]])
         """
         items = list(counts.items()) if hasattr(counts, "items") else []
         keys = [key if isinstance(key, tuple) else (key,) for key, _ in items]
@@ -242,12 +237,7 @@ class Groups:
         return np.where(nothing_known, UNKNOWN, np.arange(self.n_groups))[:, None]
 
     def encode(self, s: Any) -> Ints:
-        """Sensitive values of any rows as the integers the losses take.
-
-        Example:
-            >>> Groups.from_data([0, 1, 1], ["F", "M", None]).encode(["M", None, "F"])
-            array([ 1, -1,  0])
-        """
+        """Sensitive values of any rows as the integers the losses take."""
         ids = self.ids[self.group_index(s)]
         return ids[:, 0] if ids.shape[1] == 1 else ids
 
@@ -281,10 +271,6 @@ class Groups:
 
         Raises:
             ValueError: if there are other attributes.
-
-        Example:
-            >>> Groups.from_data([0, 1, 1], ["F", "M", None]).find_groups(["M", None, "F"])
-            array([ 1, -1,  0])
         """
         codes = [
             codes_among(encode(column, f"{argument} ({name})"), self.values[a], argument, name)
@@ -345,11 +331,6 @@ class GroupedRows:
         label: (N,) the index of each row's label in ``groups.labels``.
         group: (N,) the index of each row's group.
         weight: (N,) sample weights, or None.
-
-    Example:
-        >>> rows = group_rows(["no", "yes", "yes"], ["F", "M", "F"])
-        >>> rows.label, rows.group, rows.cell(by_label=True)
-        (array([0, 1, 1]), array([0, 1, 0]), array([0, 3, 2]))
     """
 
     groups: Groups
@@ -483,10 +464,6 @@ def least_rows(n_rows: float, min_group: float = MIN_GROUP) -> int:
 
     Raises:
         ValueError: if `min_group` is not a number of at least 0.
-
-    Example:
-        >>> least_rows(1000, 30), least_rows(1000, 0.02)
-        (30, 20)
     """
     check_number("min_group", min_group)
     return int(np.ceil(min_group * n_rows if min_group < 1 else min_group))

@@ -369,10 +369,6 @@ def on_groups(measure: Any, attributes: Sequence[str]) -> list[On]:
     Args:
         measure: one, or a list of several.
         attributes: names of all sensitive attributes.
-
-    Example:
-        >>> on_groups("accuracy_parity", ["sex", "race"])[0].compared
-        ('sex', 'race')
     """
     parts = measure if isinstance(measure, list) else [measure]
     return [one if isinstance(one, On) else On(tuple(attributes), one) for one in parts]
@@ -390,12 +386,6 @@ class LargeGroups:
         groups: of the training rows.
         rows: (G,) how many rows each group has.
         min_group: the least number of rows; below 1 a share of all rows.
-
-    Example:
-        >>> from fairgrad.groups import group_rows
-        >>> rows = group_rows([0, 1] * 50, ["a"] * 60 + ["b"] * 38 + ["c"] * 2)
-        >>> constraints_of(among_large("accuracy_parity", rows, 30), rows.groups).names
-        ('s=a', 's=b')
     """
 
     measure: Any
@@ -579,10 +569,6 @@ def as_measure(measure: Any) -> Any:
     """A measure that is named, by its one name, or the bound that a text stands for.
 
     Anything else, and names that are not known, are given back as they are.
-
-    Example:
-        >>> as_measure("equal_odds"), as_measure("recall >= 0.8")
-        ('equalized_odds', AtLeast(rate='recall', bound=0.8, labels=None))
     """
     if not isinstance(measure, str):
         return measure
@@ -628,12 +614,7 @@ def _of_desirable() -> frozenset[str]:
 
 
 def measure_name(measure: Any) -> str:
-    """A short readable name of a measure.
-
-    Example:
-        >>> measure_name("equal_odds"), measure_name(On("sex", "demographic_parity"))
-        ('equalized_odds', 'demographic_parity on sex')
-    """
+    """A short readable name of a measure."""
     measure = as_measure(measure.measure if isinstance(measure, LargeGroups) else measure)
     if isinstance(measure, str):
         return measure

@@ -32,12 +32,7 @@ HANDLER = "fairgrad.signs"
 
 
 def encodable(text: str, encoding: str) -> str:
-    r"""The text as a stream of this encoding can hold it.
-
-    Example:
-        >>> encodable("✗ ≤ 0.05 größe", "ascii")
-        'x <= 0.05 gr\\xf6\\xdfe'
-    """
+    r"""The text as a stream of this encoding can hold it."""
     return text.encode(encoding, errors=HANDLER).decode(encoding)
 
 

@@ -202,23 +202,8 @@ class FairNeuralNetClassifier(FairNet, NeuralNetClassifier):  # type: ignore[mis
 class FairNeuralNetBinaryClassifier(FairNet, NeuralNetBinaryClassifier):  # type: ignore[misc] # skorch has no types
     """A `skorch.NeuralNetBinaryClassifier` whose loss is made fair.
 
-    As `FairNeuralNetClassifier`, with one logit per row and labels 0 and 1 as floats.
-
-    Example:
-        >>> import numpy as np, torch
-        >>> X, sex = np.eye(8, dtype=np.float32), np.arange(8) % 2
-        >>> y = np.array([0, 0, 0, 1, 1, 1, 1, 0], dtype=np.float32)
-        >>> net = FairNeuralNetBinaryClassifier(
-        ...     torch.nn.Linear,
-        ...     module__in_features=8,
-        ...     module__out_features=1,
-        ...     criterion__fairness_measure="accuracy_parity",
-        ...     train_split=None,
-        ...     max_epochs=2,
-        ...     verbose=0,
-        ... ).fit(X, y, sensitive_features=sex)
-        >>> net.predict_proba(X).shape
-        (8, 2)
+    Its one logit per row is for the label 1; labels are 0 and 1 as floats. See
+    `FairNeuralNetClassifier` for an example.
     """
 
 

@@ -90,10 +90,6 @@ def three_parts(
     """Training, validation and test rows: `hold_out` twice.
 
     `test` is a share of all rows, `validation` one of the others.
-
-    Example:
-        >>> [len(part) for part in three_parts(np.repeat([0, 1], [60, 40]))]
-        [60, 20, 20]
     """
     rest, in_test = hold_out(
         cell, test, random_state, "the share for the test", may_be_empty=may_be_empty
@@ -109,13 +105,7 @@ def three_parts(
 
 
 def fold_of_rows(cell: Ints, n_folds: int, random_state: Any = 0) -> Ints:
-    """(n,) the fold of each row: equally many rows of every cell in each fold, up to one.
-
-    Example:
-        >>> fold = fold_of_rows(np.repeat([0, 1], [4, 6]), 2)
-        >>> np.bincount(fold[:4]), np.bincount(fold[4:])
-        (array([2, 2]), array([3, 3]))
-    """
+    """(n,) the fold of each row: equally many rows of every cell in each fold, up to one."""
     check_count("n_folds", n_folds, least=2)
     order, _, _ = _dealt(cell, random_state)
     fold = np.empty(len(cell), dtype=np.int64)
@@ -130,11 +120,6 @@ def folds(
     """The parts of cross-validation: every row is a test row once.
 
     A cell of one row is never tested, as no other row could stand for it in training.
-
-    Example:
-        >>> parts = list(folds(np.repeat([0, 1], [60, 40]), 5))
-        >>> [len(part.test) for part in parts]
-        [20, 20, 20, 20, 20]
     """
     fold = fold_of_rows(cell, n_folds, random_state)
     _, index, size = np.unique(cell, return_inverse=True, return_counts=True)

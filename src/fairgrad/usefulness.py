@@ -57,10 +57,6 @@ class ModelFigures(NamedTuple):
             kept.
         predicted: (n,) the index of each row's label, if every row has one.
         by_costs: whether mistakes have costs.
-
-    Example:
-        >>> ModelFigures(accuracy=0.8, worst=0.03, beyond=0.01).only_label is None
-        True
     """
 
     accuracy: float
@@ -92,14 +88,6 @@ def model_figures(
         rows: labels, groups and weights.
         predicted: (n,) the index of each row's predicted label.
         cost_matrix: what mistakes cost; None if all cost the same.
-
-    Example:
-        >>> from fairgrad.groups import group_rows
-        >>> from fairgrad.measures import constraints_of
-        >>> rows = group_rows([0, 1, 0, 1], ["a", "a", "b", "b"])
-        >>> constraints = constraints_of("accuracy_parity", rows.groups, epsilon=0.1)
-        >>> model_figures(constraints, rows, np.array([0, 1, 0, 0])).worst
-        0.25
     """
     shares = cost_shares(cost_matrix, len(rows.groups.labels))
     accuracy = 1.0 - float(np.average(shares[rows.label, predicted], weights=rows.weight))

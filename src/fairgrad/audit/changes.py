@@ -132,14 +132,6 @@ class Change:
         before: on the baseline's predictions.
         after: on the audited predictions.
         moves: the rows whose prediction differs, by the groups of the finding.
-
-    Example:
-        >>> from fairgrad.audit import Audit
-        >>> y, s = [0, 1] * 400, ["a"] * 400 + ["b"] * 400
-        >>> before = [0] * 400 + y[400:]
-        >>> (change,) = Audit(y, y, s, measures="accuracy_parity", baseline=before).changes
-        >>> change.gained(), change.lost()
-        (['sensitive_features=a'], [])
     """
 
     before: Finding

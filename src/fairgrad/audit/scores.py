@@ -84,11 +84,6 @@ class RankedScores:
         score: (n,) ascending.
         is_positive: (n,) whether the label is the true one.
         weight: (n,) sample weights, or None.
-
-    Example:
-        >>> ranked = RankedScores(np.array([0.1, 0.4, 0.4]), np.array([False, True, False]))
-        >>> ranked.distinct.tolist(), [counts.tolist() for counts in ranked.counts]
-        ([0.1, 0.4], [[0.0, 1.0], [1.0, 1.0]])
     """
 
     score: Floats

@@ -34,13 +34,7 @@ FAR_MORE = 0.02
 
 
 def row_digests(X: Any) -> NDArray[np.uint32]:
-    """(N,) a digest of 32 bits of every row's features, a data frame or an array.
-
-    Example:
-        >>> digests = row_digests(np.array([[1.0, 2.0], [1.0, 2.0], [3.0, 4.0]]))
-        >>> bool(digests[0] == digests[1]), bool(digests[0] == digests[2])
-        (True, False)
-    """
+    """(N,) a digest of 32 bits of every row's features, a data frame or an array."""
     frame = as_pandas(X)
     frame = frame if isinstance(frame, pd.DataFrame) else pd.DataFrame(np.asarray(X))
     digests: Any = pd.util.hash_pandas_object(frame, index=False).to_numpy() >> np.uint64(32)

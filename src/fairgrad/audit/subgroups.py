@@ -85,11 +85,6 @@ def search(
         least: the fewest rows.
         noise: the rank's penalty.
         most: how many to find.
-
-    Example:
-        >>> sex, age = np.array([0, 0, 1, 1, 1, 1]), np.array([0, 1, 0, 0, 1, 1])
-        >>> search([sex, age], np.array([1, 1, 0, 0, 1, 1]) > 0, k=2, least=2)[0].conditions
-        {0: 1, 1: 0}
     """
     best: list[Conjunction] = []
     overall = float(hit.mean()) if len(hit) else 0.0

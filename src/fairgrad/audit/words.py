@@ -336,14 +336,7 @@ def single_group_strata(audit: Audit) -> str:
 
 
 def doubtful_desirable(guessed: Sequence[Any], target: str, labels: Sequence[Any]) -> str:
-    """A guessed desirable label whose name, or whose target's name, is bad news.
-
-    Example:
-        >>> doubtful_desirable(["yes"], "deny", ["no", "yes"])[:50]
-        'deny=yes was taken as desirable, but its name sugg'
-        >>> doubtful_desirable([1], "hired", [0, 1])
-        ''
-    """
+    """A guessed desirable label whose name, or whose target's name, is bad news."""
     if len(guessed) != 1 or len(labels) != 2:
         return ""
     label = str(guessed[0])

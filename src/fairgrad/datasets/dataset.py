@@ -180,12 +180,6 @@ class Dataset:
         """The matrix of the paper's experiments, with labels and groups as codes.
 
         Categories become one 0/1 column per value, and numbers are scaled to [-1, 1].
-
-        Examples:
-            >>> from fairgrad.datasets import load
-            >>> X, y, s = load("adult").encode()
-            >>> X.shape, int(y.sum()), int(s.sum())
-            ((45222, 52), 11208, 30527)
         """
         encoder = self.encoder()
         X = encoder.fit_transform(self.frame).astype(np.float32, copy=False)
@@ -231,12 +225,6 @@ class Dataset:
             seed: Seed of the shuffle; the paper's are 10, 20, 30, 40 and 50.
             stratified: Give every label of every group its share in every part, instead of the
                 paper's plain shuffle: right for small data and small groups.
-
-        Examples:
-            >>> from fairgrad.datasets import load
-            >>> train, validation, test = load("adult").split(seed=10)
-            >>> len(train), len(validation), len(test)
-            (27132, 9045, 9045)
         """
         encoded = self.encode()
         parts = [encoded.rows(rows) for rows in self.indices(seed, stratified=stratified)]

@@ -86,13 +86,6 @@ def judged_apart(
 
     Raises:
         ValueError: if the measure is not known or does not fit the groups.
-
-    Example:
-        >>> from fairgrad.groups import group_rows
-        >>> rows = group_rows([0, 1, 0, 1], {"sex": [0, 0, 1, 1], "race": [0, 1, 1, 0]})
-        >>> both = [On("sex", "accuracy_parity"), On("race", "accuracy_parity")]
-        >>> [part.constraints.names for part in judged_apart(both, rows)]
-        [('sex=0', 'sex=1'), ('race=0', 'race=1')]
     """
     large = measure if isinstance(measure, LargeGroups) else None
     parts = []

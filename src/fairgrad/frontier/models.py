@@ -387,12 +387,7 @@ class ModelAudits(Sequence[Audit]):
 
 
 def non_dominated(accuracy: Any, unfairness: Any) -> NDArray[np.bool_]:
-    """(n,) whether no other point is at least as good in both and better in one.
-
-    Example:
-        >>> non_dominated([0.8, 0.9, 0.7], [0.01, 0.05, 0.02])
-        array([ True,  True, False])
-    """
+    """(n,) whether no other point is at least as good in both and better in one."""
     a, u = np.asarray(accuracy, dtype=np.float64), np.asarray(unfairness, dtype=np.float64)
     as_good = (a >= a[:, None]) & (u <= u[:, None])
     better = (a > a[:, None]) | (u < u[:, None])

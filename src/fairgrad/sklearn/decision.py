@@ -696,11 +696,6 @@ def draw_lots(X: Any, key: str) -> Floats:
 
     The same row always draws the same number. Without the key, hexadecimal digits, nobody can
     compute it beforehand.
-
-    Example:
-        >>> one, two = draw_lots(np.eye(2), "0f"), draw_lots(np.eye(2)[::-1], "0f")
-        >>> bool((one == two[::-1]).all())
-        True
     """
     secret = bytes.fromhex(key)
     if issparse(X):

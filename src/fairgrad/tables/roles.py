@@ -482,10 +482,6 @@ def match_labels(
 
     Raises:
         ValueError: if a value matches no label; the message shows both sets.
-
-    Example:
-        >>> match_labels(["0", "1"], ["False", "True"], column="h", target="y")
-        ({'0': 'False', '1': 'True'}, 'h: 0 was read as False and 1 as True, as in y.')
     """
     mapped = dict(given or {})
     unknown = [label for value, label in mapped.items() if label not in {value, *labels}]

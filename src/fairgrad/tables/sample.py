@@ -74,11 +74,6 @@ def sample_rates(sizes: NDArray[Any], wanted: int) -> tuple[NDArray[np.float64],
 
     Every cell gets the same share of its rows, but at least half of ``wanted / 4 K`` rows of K
     cells, or all it has. Shares above the common one are powers of 1/2, so that there are few.
-
-    Example:
-        >>> rates, base = sample_rates(np.array([900_000, 99_000, 1_000]), 100_000)
-        >>> rates.round(3).tolist(), round(base, 3)
-        ([0.099, 0.099, 1.0], 0.099)
     """
     total = int(sizes.sum())
     if total <= wanted:
