@@ -169,8 +169,8 @@ class Constraints:
         n_outcomes: 1 for constraints on error rates. The number of labels for constraints on
             outcomes: C then has a column for every predicted label and (label, group) cell,
             ``predicted label * K + cell``.
-        lonely: names of strata in which fewer than two groups have rows, so that nothing can be
-            compared; their constraints are not defined.
+        single_group: names of strata in which fewer than two groups have rows. Nothing can be
+            compared there; their constraints are not defined.
 
     Attributes:
         lower: (J,) lower bounds, slack included.
@@ -198,7 +198,7 @@ class Constraints:
         upper: Any = 0.0,
         slack: Any = 0.0,
         n_outcomes: int = 1,
-        lonely: Sequence[str] = (),
+        single_group: Sequence[str] = (),
     ) -> None:
         if not isinstance(C, Coefficients):
             C = _numbers(C, "C")
@@ -215,7 +215,7 @@ class Constraints:
                 f"n_outcomes: expected a column for each of {n_outcomes} predicted labels and each "
                 f"(label, group) cell, by_label=True; got {C.n_cells} columns, {by_label=}."
             )
-        self.lonely = tuple(lonely)
+        self.single_group = tuple(single_group)
         self.names = tuple(names) or tuple(f"constraint {j}" for j in range(n))
         if len(self.names) != n:
             raise ValueError(f"names: expected one per constraint ({n}), got {len(self.names)}.")
@@ -236,7 +236,7 @@ class Constraints:
 
     def _arguments(self) -> dict[str, Any]:
         lower, upper = self.definition
-        names = ("c0", "by_label", "names", "slack", "n_outcomes", "lonely")
+        names = ("c0", "by_label", "names", "slack", "n_outcomes", "single_group")
         kept = {name: getattr(self, name) for name in names}
         return {**kept, "lower": lower, "upper": upper}
 
@@ -388,23 +388,23 @@ def warn_of_undefined(problems: Sequence[Constraints]) -> None:
         ValueError: if a problem has no constraint that is defined.
     """
     missing: dict[str, None] = {}
-    lonely: dict[str, None] = {}
+    single_group: dict[str, None] = {}
     for problem in problems:
         names = [name for name, ok in zip(problem.names, problem.is_defined, strict=True) if not ok]
         if len(names) == len(problem.names):
             raise ValueError(
                 f"fairness_measure: no constraint is defined on these data; {names} have no rows"
-                f"{' of two groups to compare' if problem.lonely else ''}."
+                f"{' of two groups to compare' if problem.single_group else ''}."
             )
-        lonely.update(dict.fromkeys(problem.lonely))
-        missing.update(dict.fromkeys(n for n in names if not n.endswith(problem.lonely)))
+        single_group.update(dict.fromkeys(problem.single_group))
+        missing.update(dict.fromkeys(n for n in names if not n.endswith(problem.single_group)))
     if missing:
         warn(f"Constraints left out because they have no rows: {_listed(missing)}.")
-    if lonely:
-        n = len(lonely)
+    if single_group:
+        n = len(single_group)
         warn(
             f"{n} {'stratum' if n == 1 else 'strata'} left out because fewer than two groups have "
-            f"rows there: {_listed(lonely)}."
+            f"rows there: {_listed(single_group)}."
         )
 
 
@@ -519,7 +519,7 @@ def stack(parts: Sequence[Constraints], groups: Groups) -> Constraints:
         by_label=parts[0].by_label,
         names=tuple(name for one in parts for name in one.names),
         n_outcomes=parts[0].n_outcomes,
-        lonely=tuple(dict.fromkeys(name for one in parts for name in one.lonely)),
+        single_group=tuple(dict.fromkeys(name for one in parts for name in one.single_group)),
         **{name: np.concatenate([vectors[name] for vectors in arguments]) for name in VECTORS},
     )
 

@@ -48,7 +48,7 @@ amplifies it for rare cells. With ``fairness_rate="auto"`` a step is composed of
 - *oppose* (`opposed`): a row of negative weight learns any label but its own. Its loss
   ``w (-log p_y)`` has no lower bound, and lets networks diverge.
 
-Whoever calls `step` needs nothing else for it: `make_constants(..., fairness_rate="auto")`, then
+A caller of `step` needs nothing else for it: `make_constants(..., fairness_rate="auto")`, then
 `step` with the counts of the rows of each (label, group) cell; where cells are groups, split the
 constraints first (`constraints.split_by_label`), so that the sampling of labels does not matter.
 Rows of negative weight then use `opposed`.

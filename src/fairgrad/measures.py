@@ -544,7 +544,7 @@ def _within_strata(
         groups.parents(*on.compared)
     ]
     rows = groups.mass.sum(axis=0)
-    parts, lonely = [], []
+    parts, single_group = [], []
     for i, name in enumerate(strata.names):
         inside = stratum == i
         if not strata.is_known[i] or not (inside & (group != UNKNOWN)).any():
@@ -552,7 +552,7 @@ def _within_strata(
         constraints = _compared(on.compared, function, groups, inside, sizes, least)
         alone = len(np.unique(group[inside & (group != UNKNOWN) & (rows > 0)])) < 2
         if alone:
-            lonely.append(name)
+            single_group.append(name)
         parts.append(
             constraints.replaced(
                 names=[f"{level} in {name}" for level in constraints.names],
@@ -562,7 +562,7 @@ def _within_strata(
         )
     if not parts:
         raise ValueError(f"s: no row has a known value of {' and '.join(on.strata)}.")
-    return stack(parts, groups).replaced(lonely=lonely)
+    return stack(parts, groups).replaced(single_group=single_group)
 
 
 def as_measure(measure: Any) -> Any:

@@ -118,7 +118,7 @@ def constant_figures(
 
 @dataclass(frozen=True)
 class Suggestions:
-    """What else could be asked for, in the words of whoever asks.
+    """What else the caller could ask for, in the terms of its own interface.
 
     Attributes:
         name: what the slack is called.

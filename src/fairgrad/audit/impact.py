@@ -196,7 +196,7 @@ class ImpactTable(ShownAndWritten):
             for row in _view_rows(audit, name, view, label, len(views) * len(labels))
         ]
         frame = pd.DataFrame(rows, columns=COLUMNS)
-        # Labels, truths and numbers as they are: pandas would turn them into floats beside None.
+        # Labels, booleans and numbers unchanged: pandas would turn them into floats beside None.
         kinds: dict[str, Any] = dict.fromkeys(["label", "below_four_fifths"], object)
         for column, kind in {**kinds, "number": "Int64", "selected": "Int64"}.items():
             frame[column] = pd.Series([row.get(column) for row in rows], dtype=kind)

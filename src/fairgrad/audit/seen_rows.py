@@ -4,7 +4,7 @@ In a table of few columns new rows often equal a training row by chance, about a
 rows equal each other; only far more equal rows show that they are no new ones.
 
 Digests have 32 bits, so that nobody's values can be read from them. They are still derived from
-personal data: whoever knows a person's values can tell whether the row is likely among them.
+personal data: anyone who knows a person's values can test whether the row is likely among them.
 """
 
 from __future__ import annotations

@@ -253,7 +253,7 @@ def model_card(outcome: AuditedModel, table: str, facts: dict[str, str]) -> str:
 def hub_header(audit: Audit, name: str, table: str) -> str:
     """What the Hub asks of a card: task, tags, and the figures of the audit.
 
-    It is JSON, which is YAML as well. The licence is left to whoever publishes the model.
+    It is JSON, which is YAML as well. The publisher of the model adds the licence.
     """
     figures = [("accuracy", "accuracy", audit.accuracy)] + [
         ("unfairness", f"mean |F|, {finding.measure}, {finding.attribute}", finding.unfairness)

@@ -1,9 +1,9 @@
 """Users' files: CSV, TSV, Parquet, Excel, Stata, SPSS and SAS, one or many, piece by piece.
 
 Texts become categories while they are read, so that a value that stands in a million rows is kept
-once. A column has one kind for the whole table: numbers, dates or truths if all its values are,
-else texts. Among numbers, dates and truths "NA" and the like mean a missing value; among texts they
-are texts, unless the user says otherwise.
+once. A column has one kind for the whole table: numbers, dates or booleans if all its values are,
+else texts. Among numbers, dates and booleans "NA" and the like mean a missing value. In a column of
+texts they are texts, unless the user says otherwise.
 """
 
 from __future__ import annotations

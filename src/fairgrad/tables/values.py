@@ -21,7 +21,7 @@ MISSING_TEXTS = frozenset(
     {"", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"}
     | {"<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"}
 )
-"""Texts that mean a missing value among numbers, dates or truths (those of pandas).
+"""Texts that mean a missing value among numbers, dates or booleans (those of pandas).
 
 In a column of texts they are texts: "None" is an answer to a question about religion.
 """
