@@ -424,10 +424,6 @@ def count_rows(place: Any, size: int, weight: Any = None) -> Any:
         place: (N,) from 0 to size - 1: cells, outcomes within cells, groups. An array or a tensor.
         size: how many places there are.
         weight: (N,) of the rows; tensors need it.
-
-    Example:
-        >>> count_rows(np.array([0, 2, 2]), 4)
-        array([1., 0., 2., 0.])
     """
     if isinstance(place, np.ndarray):
         return np.bincount(place, weight, minlength=size).astype(np.float64, copy=False)

@@ -276,3 +276,7 @@ def test_verdicts_that_are_not_fair_state_the_tolerance_that_would_do(n_rows):
     wider = Audit(y, y_pred, s, "demographic_parity", tolerance=float(stated) / 100)
     assert wider.verdict == FAIR
     assert "would be judged fair" not in " ".join(conclusion(wider))
+    with_ratio = Audit(None, y_pred, s, ["demographic_parity", "four_fifths_rule"], tolerance=0.01)
+    assert f"By demographic parity it would be judged fair at a tolerance of {stated} points" in (
+        " ".join(conclusion(with_ratio))
+    )

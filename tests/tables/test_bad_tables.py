@@ -109,6 +109,7 @@ def test_numeric_sensitive_column_needs_bins(table, refused):
 
 def test_sensitive_column_without_groups(table, refused):
     refused(table.assign(sex="f"), "one value only, 'f'")
+    refused(table.assign(sex=7), "one value only, 7:")
     refused(table.assign(sex=None), "'sex' has no values")
 
 

@@ -512,10 +512,6 @@ def lifelong_error(error: float, n_rows: float, tightest: float) -> float:
         error: allowed to the limit over the whole life of the system.
         n_rows: rows so far.
         tightest: rows at which the limit is tightest compared with that of a single look.
-
-    Example:
-        >>> round(lifelong_error(0.025, 10_000, 10_000), 5)
-        0.00117
     """
     rho = tightest / (-float(lambertw(-(error**2) / math.e, -1).real) - 1)
     distance = 2 * (1 + rho / n_rows) * np.log1p(np.sqrt(1 + n_rows / rho) / (2 * error))

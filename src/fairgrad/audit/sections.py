@@ -215,10 +215,8 @@ def conclusion(audit: Audit) -> tuple[str, ...]:
         rates = {row["group"]: row["rate"] for row in values["rates"] if row["when"] == "now"}
         verdict = _verdict_sentence(finding, values, rates)
         sentences = [_rates_sentence(finding, values, rates), f"{verdict} ({rows})."]
-    passing = None if finding.verdict == FAIR else attainable_tolerance(audit.asked)
-    if passing is not None and passing < 1:
-        sentences.append(f"It would be judged fair at a tolerance of {points(passing)} points.")
-    sentences = [_useless(audit), *sentences, _other_findings(audit, finding), _accuracy(audit)]
+    sentences = [_useless(audit), *sentences, _passing(audit)]
+    sentences += [_other_findings(audit, finding), _accuracy(audit)]
     return tuple(sentence for sentence in (*sentences, _not_judged(audit)) if sentence)
 
 
@@ -287,6 +285,19 @@ def _verdict_sentence(
     tolerated = f"{points(limit)} {'point is' if limit == 0.01 else 'points are'} tolerated"
     side = side.replace("points", between)
     return f"{the_rate} {side} {of}; up to {tolerated}, {so}"
+
+
+def _passing(audit: Audit) -> str:
+    """The tolerance at which levels would be judged fair; ratios have tolerances of their own."""
+    levels = [finding for finding in audit.asked if finding.tolerance.kind == "level"]
+    if all(finding.verdict == FAIR for finding in levels):
+        return ""
+    passing = attainable_tolerance(levels)
+    if passing is None or passing >= 1:
+        return ""
+    names = list(dict.fromkeys(words.in_the_middle(finding.measure) for finding in levels))
+    subject = "It" if len(levels) == len(audit.asked) else f"By {words.conjoined(names)} it"
+    return f"{subject} would be judged fair at a tolerance of {points(passing)} points."
 
 
 def _other_findings(audit: Audit, worst: Finding) -> str:

@@ -388,7 +388,7 @@ class ColumnRoles:
             )
         if distinct < 2 and not self.is_part:
             raise ValueError(
-                f"the sensitive column {name!r} has one value only, {known.iloc[0]!r}: "
+                f"the sensitive column {name!r} has one value only, {known.tolist()[0]!r}: "
                 "there are no groups to compare"
             )
         return self._named(column)
