@@ -290,9 +290,7 @@ def _verdict_sentence(
 def _passing(audit: Audit) -> str:
     """The tolerance at which levels would be judged fair; ratios have tolerances of their own."""
     levels = [finding for finding in audit.asked if finding.tolerance.kind == "level"]
-    if all(finding.verdict == FAIR for finding in levels):
-        return ""
-    passing = attainable_tolerance(levels)
+    passing = attainable_tolerance(levels) if any(one.verdict != FAIR for one in levels) else None
     if passing is None or passing >= 1:
         return ""
     names = list(dict.fromkeys(words.in_the_middle(finding.measure) for finding in levels))

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from fairgrad.groups import count_rows
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -104,8 +106,8 @@ class JudgedCells:
         place, counted = self.cell, wrong
         if self.n_outcomes > 1:
             place, counted = decided * n_cells + self.cell, weight
-        sums = np.bincount(place, counted, minlength=self.n_outcomes * n_cells)
-        return sums.astype(np.float64, copy=False)[:, None]
+        sums: Floats = count_rows(place, self.n_outcomes * n_cells, counted)
+        return sums[:, None]
 
     def levels(self, counted: Floats) -> Floats:
         """(J, m) levels where such shares of all rows, (K, m) or (L * K, m), were counted."""

@@ -166,8 +166,7 @@ class CellModels:
                 if len(np.unique(group[members])) > 1:
                     models.append(self._fit(self.of_groups, self.X, group, members))
                 else:
-                    everywhere = np.zeros((len(members), 1))
-                    models.append(DummyClassifier().fit(everywhere, group[members]))
+                    models.append(DummyClassifier().fit(group[members, None], group[members]))
             within.append(models)
         return FittedCells(label_model, within, aware_model, self.groups, self.encoder)
 

@@ -20,6 +20,7 @@ from scipy.special import expit, softmax
 
 from fairgrad.decisions.judging import DecisionLine, JudgedCells, JudgedDecisions, largest
 from fairgrad.dual import check_costs
+from fairgrad.groups import count_rows
 from fairgrad.usefulness import LEAST_GAIN
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ class LayerInputs:
 
     def sums(self, weight: Floats, cell: Any, n_cells: int) -> Floats:
         """(K, d + 1) sums over the cells of weighted inputs, those of the bias last."""
-        total = np.bincount(cell, weight, minlength=n_cells)
+        total = count_rows(cell, n_cells, weight)
         place = (cell, np.arange(len(cell)))
         by_cell = csr_array((weight, place), shape=(n_cells, len(cell)))
         summed = by_cell @ self.X
@@ -167,7 +168,7 @@ class LastLayers:
     ) -> None:
         defined = constraints.select(constraints.is_defined)
         cells = np.unique(defined.coefficients.cell % defined.n_cells)
-        counts = np.bincount(rows.cell(defined.by_label), minlength=defined.n_cells)[cells]
+        counts = count_rows(rows.cell(defined.by_label), defined.n_cells)[cells]
         smallest = counts[counts > 0].min(initial=len(rows))
         room = float(np.clip(1.0 / smallest, LEAST_ROOM, MOST_ROOM))
         costs = None if cost_matrix is None else check_costs(cost_matrix, len(rows.groups.labels))
