@@ -5,12 +5,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from joblib.externals.loky import get_reusable_executor
 
 HERE = str(Path(__file__).parent)
 
 
 @pytest.fixture(autouse=True)
 def methods_importable(monkeypatch):
+    get_reusable_executor().shutdown()  # processes of an earlier test would not know the path
     monkeypatch.syspath_prepend(HERE)
     inherited = os.environ.get("PYTHONPATH")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [HERE, inherited])))
