@@ -177,8 +177,8 @@ def measure(data: Any) -> Any:
         return On((), "accuracy_parity")
     odd = [
         None, "", "fairness", 3, ["demographic_parity", "accuracy_parity"], [], "recall>=0.2",
-        "accuracy<=x", "precision>=.5", On("s", "x"), On("sex", "accuracy_parity", given="age"),
-        On(("sex", "age"), "demographic_parity"), On("sex", "equalized_odds", given="sex"),
+        "accuracy<=x", "precision>=.5", On("s", "x"), On("sex", "accuracy_parity", within="age"),
+        On(("sex", "age"), "demographic_parity"), On("sex", "equalized_odds", within="sex"),
         On("age", "recall>=0.5", epsilon=-1), lambda groups: groups,
     ]  # fmt: skip
     return pick(data, odd)

@@ -31,7 +31,7 @@ MEASURES = [
     On("sex", "demographic_parity"),
     On("sex", "equalized_odds_all"),
     On("sex", "four_fifths_rule"),
-    On("sex", "demographic_parity", given="place"),
+    On("sex", "demographic_parity", within="place"),
     On("sex", AtMost("selection_rate", 0.2)),
     [On("sex", "demographic_parity", 0.05), On("sex", AtLeast("recall", 0.8, "top"))],
 ]
@@ -156,7 +156,7 @@ def test_the_audit_agrees_with_fairlearn(plain):
         metrics=lambda y, pred: selection_rate(y, pred, pos_label="top"),
         y_true=Y, y_pred=h, sensitive_features=PEOPLE["sex"], control_features=PEOPLE["place"],
     )  # fmt: skip
-    within = On("sex", "demographic_parity", given="place")
+    within = On("sex", "demographic_parity", within="place")
     (finding,) = Audit(Y, h, PEOPLE, measures=within, **ASKED).findings
     level = dict(zip(finding.comparison.names, finding.levels, strict=True))
     for place in "xy":

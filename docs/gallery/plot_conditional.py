@@ -1,7 +1,7 @@
 """Compare groups within departments
 =================================
 
-Compare women with men of the same department, not with all men: ``On(..., given="department")``.
+Compare women with men of the same department, not with all men: ``On(..., within="department")``.
 """
 
 # %%
@@ -49,7 +49,7 @@ groups.attributes, int(groups.mass.sum())
 people = table.index.to_frame(index=False).loc[np.repeat(np.arange(len(table)), table)]
 who, decided = people[["sex", "department"]], people["outcome"]
 together = fairness_levels(decided, decided, who, On("sex", "demographic_parity"))
-within = fairness_levels(decided, decided, who, On("sex", "demographic_parity", given="department"))
+within = fairness_levels(decided, decided, who, On("sex", "demographic_parity", within="department"))
 
 
 def of_women(levels):
@@ -88,7 +88,7 @@ audit = Audit(
     decided,
     decided,
     who,
-    measures=[On("sex", "demographic_parity"), On("sex", "demographic_parity", given="department")],
+    measures=[On("sex", "demographic_parity"), On("sex", "demographic_parity", within="department")],
     y_desirable="in",
 )
 audit.to_frame("verdicts")[["measure", "attribute", "verdict", "judged_low", "judged_high"]].round(
@@ -110,7 +110,7 @@ results = {}
 for name, measure in {
     "plain": None,
     "parity over all": On("sex", "demographic_parity"),
-    "parity within departments": On("sex", "demographic_parity", given="department"),
+    "parity within departments": On("sex", "demographic_parity", within="department"),
 }.items():
     # Two points of slack, because some departments have few applicants of one sex.
     model = FairDecisionClassifier(None, measure, epsilon=0.02, random_state=0)
@@ -121,7 +121,7 @@ for name, measure in {
             f"mean |F| {where}": fairness_levels(decided, predicted, who, asked).unfairness
             for where, asked in {
                 "over all": On("sex", "demographic_parity"),
-                "within departments": On("sex", "demographic_parity", given="department"),
+                "within departments": On("sex", "demographic_parity", within="department"),
             }.items()
         },
     }

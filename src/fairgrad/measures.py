@@ -326,7 +326,7 @@ class On:
         attributes: names of sensitive attributes; their combinations are the groups.
         measure: a name, a bound, a function, or matrices.
         epsilon: the slack of these constraints; 0 for the slack of the estimator or loss.
-        given: names of further attributes whose combinations are the strata: groups are compared
+        within: names of further attributes whose combinations are the strata: groups are compared
             within each stratum, with its own mean, and not across strata. Rows whose stratum is
             unknown are in no constraint. Strata where fewer than two groups have rows are left out,
             with a warning.
@@ -339,14 +339,14 @@ class On:
         >>> constraints_of([On("sex", "accuracy_parity"), On("race", "accuracy_parity", 0.1)],
         ...                groups).names
         ('sex=0', 'sex=1', 'race=0', 'race=1')
-        >>> constraints_of(On("sex", "accuracy_parity", given="race"), groups).names
+        >>> constraints_of(On("sex", "accuracy_parity", within="race"), groups).names
         ('sex=0 in race=0', 'sex=1 in race=0', 'sex=0 in race=1', 'sex=1 in race=1')
     """
 
     attributes: str | tuple[str, ...]
     measure: Any
     epsilon: float = 0.0
-    given: str | tuple[str, ...] = ()
+    within: str | tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.attributes:
@@ -360,7 +360,7 @@ class On:
     @property
     def strata(self) -> tuple[str, ...]:
         """The names of the attributes within whose values they are; none for everyone together."""
-        return (self.given,) if isinstance(self.given, str) else tuple(self.given)
+        return (self.within,) if isinstance(self.within, str) else tuple(self.within)
 
 
 def on_groups(measure: Any, attributes: Sequence[str]) -> list[On]:
@@ -534,7 +534,7 @@ def _within_strata(
     twice = [name for name in on.strata if name in on.compared]
     if twice:
         raise ValueError(
-            f"given: {twice[0]!r} is also the attribute whose groups are compared; within one of "
+            f"within: {twice[0]!r} is also the attribute whose groups are compared; within one of "
             "its values there is nothing to compare."
         )
     strata = groups.marginal(*on.strata)

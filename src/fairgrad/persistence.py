@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMAT_VERSION", "load", "save"]
 
-FORMAT, FORMAT_VERSION = "fairgrad.model", 4
+FORMAT, FORMAT_VERSION = "fairgrad.model", 5
 """What stands in a file's header. The version grows when models hold something else: files of other
 versions are refused."""
 

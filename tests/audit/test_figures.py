@@ -114,7 +114,7 @@ def test_levels_within_strata_equal_the_core(draw, measure, n_labels):
     s = pd.DataFrame({"sex": np.where(d.s == 0, "F", "M"), "place": np.arange(len(d.y)) % 3})
     s.loc[:200, "place"] = 9  # where there is one sex only
     s.loc[:200, "sex"] = "F"
-    within = On("sex", measure, given="place")
+    within = On("sex", measure, within="place")
     (finding,) = Audit(d.y, d.pred, s, measures=within, y_desirable=[1]).findings
     core = fairness_levels(d.y, d.pred, s, within, y_desirable=[1])
     defined = [not name.endswith("place=9") for name in core.names]
@@ -131,7 +131,7 @@ def test_changes_of_rates_are_their_differences(draw, measure, given, n_labels):
     d, other = (draw(seed, n=900, n_labels=n_labels) for seed in (5, 6))
     s = pd.DataFrame({"sex": np.where(d.s == 0, "F", "M"), "place": np.arange(len(d.y)) % 2})
     audit = Audit(
-        d.y, d.pred, s, On("sex", measure, given=given), baseline=other.pred, y_desirable=[1]
+        d.y, d.pred, s, On("sex", measure, within=given), baseline=other.pred, y_desirable=[1]
     )
     (change,) = audit.changes
     moved = change.moves.of_cells(change.after.comparison)

@@ -91,7 +91,7 @@ def test_bounds_on_rates(kind, rate, problem, data):
 @given(problem=results(max_labels=3, max_groups=3, n_attributes=2, unknown=True, weights=True))
 def test_within_strata_it_is_the_definition_in_each_of_them(measure, problem):
     y, h, s, weight = problem
-    within = On("s0", measure, given="s1")
+    within = On("s0", measure, within="s1")
     levels = fairness_levels(y, h, s, within, y_desirable=1, sample_weight=weight)
     places = dict(zip(levels.names, levels.values, strict=True))
     seen = 0
@@ -114,7 +114,7 @@ def test_strata_of_one_group_are_counted_in_a_warning():
     rows = {(0, "F", "a"): 5, (1, "F", "a"): 5, (0, "M", "a"): 5, (1, "M", "a"): 5}
     rows |= {(0, "F", "b"): 5, (1, "F", "b"): 9, (0, "M", "c"): 1, (1, "M", None): 7}
     groups = Groups.from_counts(rows)
-    constraints = constraints_of(On("s0", "demographic_parity", given="s1"), groups)
+    constraints = constraints_of(On("s0", "demographic_parity", within="s1"), groups)
     with pytest.warns(UserWarning, match="^2 strata left out .* rows there: s1=b; s1=c.$"):
         left = constraints.slacken(0.1).drop_undefined()
     assert left.names == (
@@ -124,7 +124,7 @@ def test_strata_of_one_group_are_counted_in_a_warning():
     assert not left.C.reshape(4, 2, -1)[:, :, unknown].any()
     alone = Groups.from_counts({(0, "F", "b"): 5, (1, "M", "c"): 9})
     with pytest.raises(ValueError, match="have no rows of two groups to compare"):
-        constraints_of(On("s0", "accuracy_parity", given="s1"), alone).drop_undefined()
+        constraints_of(On("s0", "accuracy_parity", within="s1"), alone).drop_undefined()
 
 
 def test_berkeley_within_departments_the_sign_flips():
@@ -141,7 +141,7 @@ def test_berkeley_within_departments_the_sign_flips():
     truth = np.zeros(groups.mass.size)  # the decisions themselves are the predictions
     level = dict(zip(*_named("demographic_parity", groups, truth, "in"), strict=True))
     assert level["y=in, s0=F"] == pytest.approx(557 / 1835 - 1755 / 4526)
-    within = On("s0", "demographic_parity", given="s1")
+    within = On("s0", "demographic_parity", within="s1")
     level = dict(zip(*_named(within, groups, truth, "in"), strict=True))
     assert level["y=in, s0=F in s1=A"] == pytest.approx(89 / 108 - 601 / 933)
     assert sum(level[f"y=in, s0=F in s1={d}"] > 0 for d in table) == 4
@@ -289,8 +289,8 @@ class TestBadInput:
             AtLeast("recall", 80)
 
     def test_strata_are_not_what_is_compared(self):
-        with pytest.raises(ValueError, match="given: 's' is also the attribute"):
-            constraints_of(On("s", "accuracy_parity", given="s"), self.groups)
+        with pytest.raises(ValueError, match="within: 's' is also the attribute"):
+            constraints_of(On("s", "accuracy_parity", within="s"), self.groups)
 
     def test_too_many_pairs(self):
         many = Groups.from_data([0, 1] * 1001, np.repeat(np.arange(1001), 2))

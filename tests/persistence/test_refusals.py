@@ -158,7 +158,7 @@ def test_a_newer_format_is_refused_with_the_reason(path):
         return {**header, "format_version": FORMAT_VERSION + 1, "versions": versions}
 
     rewrite(path, "fairgrad.json", newer)
-    with pytest.raises(ValueError, match=r"format version 5; this .* pip install -U"):
+    with pytest.raises(ValueError, match=rf"version {FORMAT_VERSION + 1}; this .* pip install -U"):
         load(path)
 
 
