@@ -49,7 +49,9 @@ groups.attributes, int(groups.mass.sum())
 people = table.index.to_frame(index=False).loc[np.repeat(np.arange(len(table)), table)]
 who, decided = people[["sex", "department"]], people["outcome"]
 together = fairness_levels(decided, decided, who, On("sex", "demographic_parity"))
-within = fairness_levels(decided, decided, who, On("sex", "demographic_parity", within="department"))
+within = fairness_levels(
+    decided, decided, who, On("sex", "demographic_parity", within="department")
+)
 
 
 def of_women(levels):
@@ -88,7 +90,10 @@ audit = Audit(
     decided,
     decided,
     who,
-    measures=[On("sex", "demographic_parity"), On("sex", "demographic_parity", within="department")],
+    measures=[
+        On("sex", "demographic_parity"),
+        On("sex", "demographic_parity", within="department"),
+    ],
     y_desirable="in",
 )
 audit.to_frame("verdicts")[["measure", "attribute", "verdict", "judged_low", "judged_high"]].round(

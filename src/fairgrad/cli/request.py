@@ -119,7 +119,9 @@ def measures_on(
             f"--separate has no effect: {compared[0]} is the only sensitive column that is compared"
         )
     if separate:
-        return [On(name, measure, within=tuple(within)) for measure in measures for name in compared]
+        return [
+            On(name, measure, within=tuple(within)) for measure in measures for name in compared
+        ]
     if within:
         return [On(compared, measure, within=tuple(within)) for measure in measures]
     return list(measures)
