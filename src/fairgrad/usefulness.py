@@ -3,7 +3,7 @@
 One label for everybody is fair by most definitions, but useless. A fair model has a fault if it is
 no more accurate than that, loses much accuracy against the plain model, is not fairer than the
 plain model, or misses its bounds. `find_fault` returns the sentence about it, for every estimator,
-the program and the report.
+the program and the report. It also says if the fair model decides as the plain one does.
 """
 
 from __future__ import annotations
@@ -137,6 +137,11 @@ class Suggestions:
     fewer: str = ""
     enough: float | None = None
 
+    @property
+    def bound(self) -> str:
+        """The slack that was asked for, in words."""
+        return self.name if self.asked is None else f"{self.name}={self.asked:g}"
+
     def __str__(self) -> str:
         enough, asked = self.enough, self.asked
         is_out_of_reach = enough is not None and enough > MOST_SLACK
@@ -180,7 +185,8 @@ def find_fault(
 
     Everybody gets one label, or one label for everybody is at least as fair and not less accurate.
     If not: the bounds are not kept, or it is less fair than the plain model; and it may have lost
-    more than 2 points of accuracy against the plain model. What to try is added.
+    more than 2 points of accuracy against the plain model. What to try is added. If nothing of this
+    is true, it may still decide every row as the plain model does.
 
     Args:
         fair: the model.
@@ -198,14 +204,21 @@ def find_fault(
         Fairness costs 9.0 points of accuracy here: 0.6100, against 0.7000 of the plain model,
         on the training rows. Try a larger epsilon.
     """
+    labels_of = fair.predicted, None if plain is None else plain.predicted
+    is_plain = labels_of[0] is not None and np.array_equal(*labels_of)
+    same = "The fair model makes the same decisions as the plain one"
     faults = [_of_constants(fair, constants, labels, rows)]
     if faults == [""]:
         faults = [_of_bounds(fair, suggestions, rows)] if bounds else [""]
         if plain is not None:
             faults[0] = faults[0] or _of_fairness(fair, plain, rows)
             faults.append(_of_price(fair, plain, rows))
+        faults += [f"{same}."] if faults[0] and is_plain else []
     fault = " ".join(filter(None, faults))
-    return f"{fault} {suggestions}" if fault else None
+    if fault:
+        return f"{fault} {suggestions}"
+    is_told = is_plain and bounds and suggestions.asked != math.inf
+    return f"{same}, which already keeps {suggestions.bound} ({rows} rows)." if is_told else None
 
 
 def _of_constants(
@@ -228,9 +241,8 @@ def _of_constants(
 def _of_bounds(fair: ModelFigures, suggestions: Suggestions, rows: str) -> str:
     if fair.beyond <= REACHED:
         return ""
-    asked = "" if suggestions.asked is None else f"={suggestions.asked:g}"
     return (
-        f"{suggestions.name}{asked} is not kept: on the {rows} rows the worst level of fairness is "
+        f"{suggestions.bound} is not kept: on the {rows} rows the worst level of fairness is "
         f"{fair.beyond:.4f} beyond its bounds (max |F| {fair.worst:.4f})."
     )
 

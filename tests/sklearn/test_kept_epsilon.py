@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fairgrad import fairness_levels
 from fairgrad.groups import group_rows
 from fairgrad.measures import On, among_large, constraints_of
-from fairgrad.sklearn import FairGradClassifier
+from fairgrad.sklearn import FairDecisionClassifier, FairGradClassifier
 from fairgrad.sklearn.last_layer import DAMPING, LastLayers, LayerInputs, _damped_step
 from fairgrad.usefulness import FairnessWarning, ModelFigures, Suggestions, find_fault
 
@@ -197,6 +197,30 @@ def test_every_fault_has_its_sentence(fair, plain, expected):
         assert expected in found
         assert "larger epsilon (0.032 would be enough)" in found
         assert found.endswith("use_sensitive=True if the law allows it.")
+
+
+@pytest.mark.parametrize("make", [FairGradClassifier, FairDecisionClassifier])
+@pytest.mark.parametrize(("shift", "epsilon"), [(0.0, 0.2), (3.0, 0.0)])
+def test_a_fair_model_that_changes_nothing_says_so(make, shift, epsilon):
+    rng = np.random.default_rng(0)
+    s = rng.integers(0, 2, 600)
+    X = rng.normal(size=(600, 1)) + shift * s[:, None]
+    y = (X[:, 0] + rng.normal(size=600) > shift / 2).astype(int)
+    model = make(fairness_measure="demographic_parity", epsilon=epsilon)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, y, sensitive_features=s)
+    said = [str(one.message) for one in caught if one.category is FairnessWarning]
+    is_said = any("the plain one, which already keeps epsilon=0.2" in text for text in said)
+    assert is_said == (shift == 0.0)
+
+
+def test_a_model_that_misses_epsilon_and_changes_nothing_says_both():
+    decided = np.arange(9) % 2
+    fair, plain = PLAIN._replace(predicted=decided), PLAIN._replace(predicted=decided.copy())
+    fault = find_fault(fair, CONSTANTS, plain, ["no", "yes"], Suggestions(asked=0.02))
+    assert "epsilon=0.02 is not kept" in fault
+    assert "The fair model makes the same decisions as the plain one. Try" in fault
 
 
 @pytest.mark.parametrize(("n_rows", "is_said"), [(400, True), (40_000, False)])
