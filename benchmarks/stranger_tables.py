@@ -6,8 +6,10 @@ Each is a function from the folder of unpacked wheels to a `StrangerTable`. The 
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +18,6 @@ from wheels import unpacked_wheel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -137,11 +138,38 @@ def loans(folder: Path) -> StrangerTable:
     return StrangerTable.of(frame.drop(columns=others), frame["approve"], race=race)
 
 
+def acs_race(_: Path) -> StrangerTable:
+    """ACSIncome of the United States: more than 50,000 dollars, by race (9 groups)."""
+    return _acs("race")
+
+
+def acs_sex_race(_: Path) -> StrangerTable:
+    """ACSIncome of the United States: more than 50,000 dollars, by sex and race (18 groups)."""
+    return _acs("sex", "race")
+
+
 TABLES: dict[str, Callable[[Path], StrangerTable]] = {
     table.__name__: table
     for table in (loans, marriage, sqf, nursery, law, credit, admissions, health)
 }
 """By name, small ones first."""
+
+MANY_GROUPS: dict[str, Callable[[Path], StrangerTable]] = {
+    table.__name__: table for table in (marriage, sqf, law, credit, health, acs_race, acs_sex_race)
+}
+"""Tables with at least four groups. Those of ACSIncome are in the folder ``FAIRGRAD_DATA``."""
+
+
+def _acs(*names: str) -> StrangerTable:
+    """Occupation and birthplace as ranges of their codes; groups have 30 rows or more."""
+    frame = pd.read_parquet(Path(os.environ["FAIRGRAD_DATA"]) / "acs_income_us_2018_subset.parquet")
+    codes = {"COW": 1, "MAR": 1, "RELP": 1, "OCCP": 1000, "POBP": 50}
+    ranges = pd.DataFrame({name: frame[name] // width for name, width in codes.items()})
+    features = pd.get_dummies(ranges, columns=list(codes))
+    features[["AGEP", "SCHL", "WKHP"]] = frame[["AGEP", "SCHL", "WKHP"]]
+    columns = {"sex": frame["SEX"].astype(str), "race": frame["RAC1P"].astype(str)}
+    sensitive = {name: columns[name].to_numpy() for name in names}
+    return StrangerTable.of(features, frame["PINCP_gt_50000"].astype(int), **sensitive)
 
 
 def _law(folder: Path) -> tuple[pd.DataFrame, pd.Series]:

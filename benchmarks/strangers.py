@@ -2,6 +2,7 @@
 
     python benchmarks/strangers.py run [--tables law nursery] [--methods ...]
     python benchmarks/strangers.py summary
+    python benchmarks/strangers.py groups
 
 `run` fits every method for every table, measure and epsilon, without and with the sensitive values
 as inputs, to four fifths of the rows and at most 6,000, and judges it on these and on others, at
@@ -11,6 +12,10 @@ like, or delete rows to redo them.
 `summary` prints and writes, for each method, how often epsilon is kept on the rows of the fit and
 how often another method with the same inputs and the same kind of model is better in both figures:
 in the means over the splits that both were fitted to.
+
+`groups` compares default fits with plain ones on tables with many and small groups, trained on all
+rows but those of the test: is the mean |F| on new rows above plain's by more than one standard
+error, is it at most half of plain's, and what does it cost?
 
 What fairlearn's reduction and threshold optimiser predict is random. Their figures are those to be
 expected: accuracy and levels of the chances, not of one draw.
@@ -23,6 +28,7 @@ import time
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +41,7 @@ from lightgbm import LGBMClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from stranger_tables import TABLES, StrangerTable
+from stranger_tables import MANY_GROUPS, TABLES, StrangerTable
 
 from fairgrad import fairness_levels
 from fairgrad.aware import SensitiveEncoder
@@ -291,6 +297,8 @@ METHODS: dict[str, Callable[..., Any]] = {
 OURS = ("fairgrad", "decision")
 RIVALS = ("ThresholdOptimizer", "plug-in", "ExponentiatedGradient")
 KINDS = ("linear", "network", "LightGBM")
+FITS = (("linear", "fairgrad"), ("LightGBM", "decision"))
+"""What `groups` fits: the default estimator, and what the program does with trees."""
 
 
 class ResultFile:
@@ -419,6 +427,65 @@ def run(asked: argparse.Namespace) -> None:
         print(*(unit[name] for name in KEYS), shown, flush=True)
 
 
+def many_groups(asked: argparse.Namespace) -> None:
+    """Default fits beside plain ones on tables of many and small groups, without s as an input."""
+    path = asked.out / "strangers_groups.csv"
+    done = pd.read_csv(path, keep_default_na=False).to_dict("records") if path.exists() else []
+    keys = ["table", "measure", "model", "method", "seed"]
+    known = {tuple(str(row[key]) for key in keys) for row in done}
+    for table in asked.tables:
+        everyone = MANY_GROUPS[table](asked.data)
+        cell = group_rows(everyone.y, everyone.s).cell()
+        for seed in range(asked.splits):
+            problem = FittingProblem(
+                *map(everyone.take, hold_out(cell, TEST_SHARE, seed)), aware=False, seed=seed
+            )
+            for (kind, method), measure in product(FITS, asked.measures):
+                key = (table, measure, kind, method, seed)
+                if kind in asked.models and tuple(map(str, key)) not in known:
+                    found = beside_plain(problem, kind, method, measure)
+                    done.append(dict(zip(keys, key, strict=True)) | found)
+                    print(done[-1], flush=True)
+                    write_whole(path, pd.DataFrame(done).to_csv(index=False))
+
+
+def beside_plain(problem: FittingProblem, kind: str, method: str, measure: str) -> dict[str, Any]:
+    """The figures of a default fit and of the plain model on new rows.
+
+    The standard error of the difference in mean |F| is that of 200 draws of as many test rows.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fitted = METHODS[method](problem, kind, measure, EPSILONS[0])
+        label = fitted.predict(problem.test)
+    fair = figures(problem.test, label, measure)
+    usual = problem.plain_model(kind).predict(problem.inputs(problem.test))
+    plain = figures(problem.test, usual, measure)
+    rows = problem.test
+    frame = rows.s.assign(y=rows.y, fair=label, plain=usual)
+    alike = frame.value_counts(dropna=False).rename("n").reset_index()
+    rng, columns, gains = np.random.default_rng(0), [*rows.s], []
+    for n in rng.multinomial(alike["n"].sum(), alike["n"] / alike["n"].sum(), size=200):
+        drawn = alike.loc[np.repeat(alike.index, n)].reset_index(drop=True)
+        sample = StrangerTable(rows.X[:0], drawn["y"].to_numpy(), drawn[columns], rows.y_desirable)
+        gain = [figures(sample, drawn[name].to_numpy(), measure)[1] for name in ("fair", "plain")]
+        gains.append(gain[0] - gain[1])
+    sizes = pd.Series(problem.train.group).value_counts()
+    own = [str(one.message) for one in caught if _is_ours(one.category, str(one.message))]
+    return {
+        "rows": len(problem.train.y),
+        "groups": len(sizes),
+        "smallest": int(sizes.min()),
+        "accuracy": round(fair[0], 4),
+        "plain_accuracy": round(plain[0], 4),
+        "unfairness": round(fair[1], 4),
+        "plain_unfairness": round(plain[1], 4),
+        "error": round(float(np.std(gains, ddof=1)), 4),
+        "max": round(fair[2], 4),
+        "warnings": " | ".join(dict.fromkeys(own))[:400],
+    }
+
+
 def is_beaten(own: pd.DataFrame, other: pd.DataFrame) -> bool:
     """Whether another method is better by the margin, both in accuracy and in unfairness.
 
@@ -540,8 +607,8 @@ def main() -> None:
     """Reads the options."""
     torch.set_num_threads(1)
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["run", "summary"])
-    parser.add_argument("--tables", nargs="*", default=[*TABLES], choices=[*TABLES])
+    parser.add_argument("what", choices=["run", "summary", "groups"])
+    parser.add_argument("--tables", nargs="*")
     parser.add_argument("--measures", nargs="*", default=[*MEASURES], choices=[*MEASURES])
     parser.add_argument("--inputs", nargs="*", default=["blind", "aware"])
     parser.add_argument("--models", nargs="*", default=[*KINDS], choices=[*KINDS])
@@ -551,7 +618,8 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("build/strangers"))
     parser.add_argument("--out", type=Path, default=Path("results"))
     asked = parser.parse_args()
-    {"run": run, "summary": summary}[asked.what](asked)
+    asked.tables = asked.tables or [*(MANY_GROUPS if asked.what == "groups" else TABLES)]
+    {"run": run, "summary": summary, "groups": many_groups}[asked.what](asked)
 
 
 if __name__ == "__main__":
