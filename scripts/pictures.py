@@ -2,8 +2,8 @@
 
 Without a report it runs the demo first, in a temporary folder. It needs playwright and a Chromium;
 the environment variable FAIRGRAD_BROWSER names the executable if it is not /usr/bin/chromium.
-Writes the first screen to docs/pictures: report.png, for the README, and report_phone.png; and
-overhead.svg, a chart of committed results for a page that is read on code hosts, too.
+Writes the first screen to docs/pictures: report.png, for the README, and report_phone.png; and the
+charts of committed results (*.svg) for pages that are read on code hosts, too.
 """  # noqa: INP001 - a script, not a package
 
 from __future__ import annotations
@@ -33,7 +33,11 @@ def draw_charts() -> list[Path]:
     """Draws the charts of pages that code hosts show, too, from the committed results."""
     sys.path.insert(0, str(DOCS / "extensions"))
     charts, results_charts = (import_module(name) for name in ("charts", "results_charts"))
-    drawn = {"overhead": results_charts.overhead_chart()}
+    drawn = {
+        "overhead": results_charts.overhead_chart(),
+        "published": results_charts.published_overview(),
+        "reproduction": results_charts.reproduction_chart(),
+    }
     for source in results_charts.published_sources():
         drawn[f"published_{source}"] = results_charts.published_chart(source)
     for name, chart in drawn.items():

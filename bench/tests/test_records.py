@@ -83,6 +83,7 @@ def test_the_committed_results_say_which_versions_made_them():
 
 
 def test_the_committed_pages_are_made_of_the_committed_results(tmp_path):
+    copytree(ROOT / "docs" / "pictures", tmp_path / "pictures")
     written = BenchResults.from_folder(ROOT / "results").write_pages(tmp_path / "reproduction.md")
     for path in written:
         assert (ROOT / "docs" / path.name).read_bytes() == path.read_bytes()

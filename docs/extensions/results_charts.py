@@ -314,7 +314,7 @@ KINDS = {
 }
 """Colours of our rows in published tables; rows of others are grey, the unconstrained one black."""
 
-OTHERS = {"theirs": "#9a9a9a", "unconstrained": "#222222"}
+OTHERS = {"theirs": "#9a9a9a", "unconstrained": "#222222", "one label for everybody": "#d9b38c"}
 
 
 def published_sources() -> list[str]:
@@ -324,21 +324,46 @@ def published_sources() -> list[str]:
     return sorted(names - others)
 
 
+OPENING = {
+    "fairprojection": ("FairProjection", "COMPAS, race", "equalized_odds"),
+    "ffb": ("FFB", "Adult, sex", "demographic_parity"),
+    "abcfair": ("ABCFair", "ACSIncome, sex", "equality_of_opportunity"),
+    "linearpost": ("LinearPost", "Communities, race", "demographic_parity"),
+    "oxonfair": ("OxonFair", "Adult, race in 5 groups", "demographic_parity"),
+}
+"""The cell of each published table that the page's first chart shows."""
+
+
+def published_overview() -> Any:
+    """One cell of each published table."""
+    panels = []
+    for source, (title, cell, measure) in OPENING.items():
+        rows = read(f"published_{source}.csv")
+        rows = rows[(rows["cell"] == cell) & (rows["measure"] == measure)]
+        words = f"{cell}, {measure.replace('_', ' ')}"
+        panels.append(rows.assign(panel=f"{title}: {words}"))
+    return _published_panels(pd.concat(panels, ignore_index=True), "one cell per source", 3)
+
+
 def published_chart(source: str) -> Any:
-    """Accuracy against the gap of a published table: theirs grey, ours in colour."""
-    found = read(f"published_{source}.csv")
+    """All cells of a published table."""
+    rows = read(f"published_{source}.csv")
+    rows["panel"] = rows["cell"] + ", " + rows["measure"].str.replace("_", " ")
+    return _published_panels(rows, source, 3)
+
+
+def _published_panels(rows: pd.DataFrame, title: str, columns: int) -> Any:
+    """Accuracy against the gap, one panel per cell: theirs grey, ours in colour."""
     kinds = [*KINDS, *OTHERS]
-    found["row"] = [
-        "unconstrained" if whose == "baseline" else whose if whose == "theirs" else _kind(method)
-        for whose, method in zip(found["whose"], found["method"], strict=True)
+    rows["row"] = [
+        _kind(method, whose) for method, whose in zip(rows["method"], rows["whose"], strict=True)
     ]
-    found["settings"] = found["default"].map({True: "defaults"}).fillna("other")
-    found["panel"] = found["cell"] + ", " + found["measure"].str.replace("_", " ")
-    found = found[found["panel"].isin(found.loc[found["whose"] == "ours", "panel"])]
-    present = [kind for kind in kinds if kind in set(found["row"])]
+    rows["settings"] = rows["default"].map({True: "defaults"}).fillna("other")
+    rows = rows[rows["panel"].isin(rows.loc[rows["whose"] == "ours", "panel"])]
+    present = [kind for kind in kinds if kind in set(rows["row"])]
     colours = [{**KINDS, **OTHERS}[kind] for kind in present]
     dots = (
-        alt.Chart(found)
+        alt.Chart(rows)
         .mark_point(size=65, opacity=0.9, filled=True)
         .encode(
             # Small gaps are the interesting ones; those of unconstrained models are far away.
@@ -346,23 +371,63 @@ def published_chart(source: str) -> Any:
             y=alt.Y("accuracy:Q", title="accuracy").scale(zero=False).axis(tickCount=5),
             color=alt.Color("row:N", title=None)
             .scale(domain=present, range=colours)
-            .legend(columns=3, orient="bottom", labelLimit=300),
+            .legend(columns=columns, orient="bottom", labelLimit=300),
             shape=alt.Shape("settings:N", title=None)
             .scale(domain=["defaults", "other"], range=["diamond", "circle"])
             .legend(orient="bottom"),
         )
-        .properties(width=230, height=170)
+        .properties(width=690 // columns, height=170)
     )
-    own = found[(found["whose"] == "ours") & (found["settings"] == "defaults")]
+    by_default = rows[(rows["whose"] == "ours") & (rows["settings"] == "defaults")]
     words = "; ".join(
-        f"{row.method} {row.accuracy:.3f} at {row.gap:.3f}" for row in own.head(6).itertuples()
+        f"{row.method} {row.accuracy:.3f} at {row.gap:.3f}"
+        for row in by_default.head(6).itertuples()
     )
     return (
-        dots.facet(alt.Facet("panel:N", title=None), columns=3)
+        dots.facet(alt.Facet("panel:N", title=None, sort=None), columns=columns)
         .resolve_scale(x="independent", y="independent")
-        .properties(description=f"Accuracy against the gap, {source}: {words}")
+        .properties(description=f"Accuracy against the gap, {title}: {words}")
     )
 
 
-def _kind(method: str) -> str:
-    return next(kind for kind in KINDS if method.startswith(kind))
+VERDICTS = {
+    "better": "#12805c", "reproduced": "#0b5fff", "trade-off": "#c77700", "worse": "#c0182b",
+}  # fmt: skip
+"""Colours of the verdicts on results of the paper."""
+
+
+def reproduction_chart() -> Any:
+    """How far FairGrad's results are from the paper's, one point per result of the paper."""
+    rows = read("comparison.csv").query("method == 'fairgrad'")
+    rows = rows[rows["verdict"].isin(VERDICTS)].copy()
+    rows["accuracy difference"] = rows["accuracy"] - rows["paper_accuracy"]
+    rows["unfairness difference"] = rows["mean_abs_fairness"] - rows["paper_mean_abs_fairness"]
+    is_gaussian = rows["dataset"] == "gaussian"
+    rows["data"] = is_gaussian.map({True: "Gaussian data", False: "other data sets"})
+    counts = rows["verdict"].value_counts()
+    told = ", ".join(f"{counts.get(verdict, 0)} {verdict}" for verdict in VERDICTS)
+    points = (
+        alt.Chart(rows)
+        .mark_point(size=75, filled=True, opacity=0.85)
+        .encode(
+            x=alt.X("unfairness difference:Q", title="mean |F| here minus the paper's"),
+            y=alt.Y("accuracy difference:Q", title="accuracy here minus the paper's"),
+            color=alt.Color("verdict:N", title=None).scale(
+                domain=list(VERDICTS), range=list(VERDICTS.values())
+            ),
+            shape=alt.Shape("data:N", title=None).scale(range=["triangle-up", "circle"]),
+        )
+    )
+    zero = alt.Chart(pd.DataFrame({"zero": [0]}))
+    across = zero.mark_rule(color="#9a9a9a").encode(y="zero:Q")
+    down = zero.mark_rule(color="#9a9a9a").encode(x="zero:Q")
+    title = "FairGrad beside the paper: up is more accurate, left is fairer"
+    return alt.layer(across, down, points).properties(
+        width=520, height=260, title=title, description=f"{title}. {len(rows)} results: {told}."
+    )
+
+
+def _kind(method: str, whose: str) -> str:
+    if whose == "baseline":
+        return method if method in OTHERS else "unconstrained"
+    return whose if whose == "theirs" else next(kind for kind in KINDS if method.startswith(kind))

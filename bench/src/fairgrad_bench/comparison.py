@@ -120,12 +120,14 @@ class Tally:
     Attributes:
         method: its name.
         verdicts: how often each verdict was given.
+        missed: how often a result of the paper was neither reproduced nor bettered, by data set.
         on_front: cells in which no other method beats it.
         beaten: the other cells, with the methods that do.
     """
 
     method: str
     verdicts: Counter[str] = field(default_factory=Counter)
+    missed: Counter[str] = field(default_factory=Counter)
     on_front: list[str] = field(default_factory=list)
     beaten: dict[str, list[str]] = field(default_factory=dict)
 
@@ -138,14 +140,19 @@ class Tally:
         judged = sum(self.verdicts[name] for name in VERDICTS)
         counts = ", ".join(f"{self.verdicts[name]} {name}" for name in VERDICTS)
         verdicts = (
-            "A cell is a data set, a kind of model and a measure. "
-            f"{title}'s verdicts in the {judged} cells that the paper has, too: {counts}."
+            "Does this implementation reproduce the paper's figures? We ran the paper's "
+            "experiments again: data sets, kinds of model (linear and network), and measures. "
+            f"{title}'s verdicts in the {judged} cells that the paper has, too: {counts}. A cell "
+            "is a data set, a kind of model and a measure."
         )
+        if self.missed:
+            where = ", ".join(f"{name} {count}" for name, count in self.missed.most_common())
+            verdicts += f" The trade-offs and worse results by data set: {where}."
         front = (
-            "A method beats another if it is at least as accurate and as fair, and better in one "
-            f"of the two. In {len(self.on_front)} of {cells} cells no other method beats "
-            f"{title}. Methods that need the sensitive value to predict are left out here, and so "
-            f"are variants of {title}."
+            f"In {len(self.on_front)} of {cells} cells no other method beats {title}. A method "
+            "beats another if it is at least as accurate and as fair, and better in one of the "
+            f"two. This count leaves out variants of {title} and methods that need the sensitive "
+            "value to predict."
         )
         return [verdicts, front]
 
@@ -163,7 +170,10 @@ def tally(comparison: pd.DataFrame, method: str = FAIRGRAD) -> Tally:
         dataset, model, measure = map(str, key)
         if method not in set(rows["method"]):
             continue
-        found.verdicts[rows[rows["method"] == method].iloc[0]["verdict"]] += 1
+        judged = rows[rows["method"] == method].iloc[0]["verdict"]
+        found.verdicts[judged] += 1
+        if judged in (TRADE_OFF, WORSE):
+            found.missed[dataset_title(dataset)] += 1
         cell = f"{dataset_title(dataset)} {model} {MEASURES.get(measure, measure)}"
         others = beaten_by(rows, method)
         if others:
@@ -187,8 +197,8 @@ def together(comparison: pd.DataFrame, *, trees: bool = False) -> str | None:
         return None
     missing = f" The exceptions: {', '.join(lost)}." if lost else ""
     return (
-        f"{'With boosted trees, at' if trees else 'At'} least one of FairGrad and its variants "
-        "(those that do not need the sensitive value to predict) is beaten by no other method in "
+        f"{'With boosted trees, FairGrad' if trees else 'FairGrad'} or one of its variants that do "
+        "not need the sensitive value to predict is beaten by no other method in "
         f"{cells - len(lost)} of {cells} cells.{missing}"
     )
 
@@ -207,7 +217,7 @@ def duel(comparison: pd.DataFrame, one: str = ESTIMATOR, other: str = FAIRGRAD) 
     better = int(((accurate >= 0) & (fairer >= 0)).sum())
     worse = int(((accurate <= 0) & (fairer <= 0) & ((accurate < 0) | (fairer < 0))).sum())
     return (
-        f"{method_title(one)} is one model without any selection. It is at least as accurate and "
-        f"fair as {method_title(other)} in {better} of {len(figures)} cells, beaten in {worse}, "
-        "and another trade-off in the rest."
+        f"{method_title(one)} is one model per seed; no setting is selected. It is at least as "
+        f"accurate and fair as {method_title(other)} in {better} of {len(figures)} cells and "
+        f"beaten in {worse}. In the others one is fairer and the other more accurate."
     )

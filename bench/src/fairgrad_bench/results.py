@@ -56,6 +56,8 @@ COSTS = (
     "sentiment is left out, because its data could not be obtained.\n"
 )
 NOT_OBTAINED = ("twitter",)
+PICTURE = "pictures/reproduction.svg"
+ALT = "Accuracy and mean |F| of FairGrad minus those of the paper, one point per result"
 EXPERIMENTS = {
     FAIRNESS_RATE: "The paper's rate is 0.01. In some cells it does not give the paper's figures. "
     "This table shows which rate does; the paper's rule chooses the models of each rate. On "
@@ -206,15 +208,17 @@ class BenchResults:
         """Writes the summary, and beside it a page of all figures; gives the files."""
         page = Path(path)
         figures = page.with_name(f"{page.stem}_figures{page.suffix}")
-        write_whole(page, self.page(figures.name))
+        has_picture = (page.parent / PICTURE).is_file()
+        write_whole(page, self.page(figures.name, PICTURE if has_picture else None))
         write_whole(figures, self.figures_page())
         return [page, figures]
 
-    def page(self, figures: str) -> str:
+    def page(self, figures: str, picture: str | None = None) -> str:
         """The summary as Markdown: verdicts as a grid, where others win, and what was not run.
 
         Args:
             figures: file of all figures, to link to.
+            picture: file of the chart to show first.
         """
         parts = ["# Results beside the paper's\n"]
         if not self.comparison.empty:
@@ -224,7 +228,8 @@ class BenchResults:
             sentences.append(together(found, trees=True))
             words = [f"{sentence}\n" for sentence in sentences if sentence]
             link = f"[All figures]({figures}), with the meaning of the verdicts. {ABBREVIATIONS}\n"
-            parts += [*words[:1], verdict_grid(found), link, *words[1:]]
+            chart = [f"![{ALT}]({picture})\n"] if picture else []
+            parts += [*words[:1], *chart, verdict_grid(found), link, *words[1:]]
             if own.beaten:
                 lost = [f"- {cell}: {', '.join(by)}" for cell, by in own.beaten.items()]
                 title = f"Where another method beats it: {len(lost)} cells"

@@ -82,5 +82,5 @@ SOURCE = Source(
     seeds=5,
     split=split,
     gaps=gaps,
-    methods=ffb_methods(ffb_loop(lambda _: GreyNetwork(), 0.001, batch=lambda _: 128)),
+    methods=ffb_methods(ffb_loop(lambda _: GreyNetwork(), rate=0.001, batch=128)),
 )
