@@ -1,4 +1,4 @@
-"""What users give, refused with the argument's name if it is not allowed."""
+"""Checks of arguments and packages, with errors that name the argument."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 FRAMEWORKS = {"fairgrad", "torch", "sklearn", "joblib", "lightning", "transformers", "skorch"}
-"""Packages whose lines a warning does not point to."""
+"""Packages that a warning never points to: it points to the user's line."""
 
 
 @contextmanager
 def naming_rows(argument: str = "X, y") -> Iterator[None]:
-    """Says which argument is meant where an estimator, or scikit-learn's checks, refuse rows."""
+    """Adds the argument's name to errors of estimators and of scikit-learn's checks."""
     try:
         yield
     except (TypeError, ValueError) as wrong:
-        # An AttributeError, too, is scikit-learn's NotFittedError.
+        # scikit-learn's NotFittedError is also an AttributeError.
         if isinstance(wrong, AttributeError) or re.search(r"\b[Xy]\b", str(wrong)):
             raise
         kind = TypeError if isinstance(wrong, TypeError) else ValueError
@@ -38,10 +38,10 @@ def naming_rows(argument: str = "X, y") -> Iterator[None]:
 def check_number(
     name: str, value: Any, *, least: float = 0.0, below: float = math.inf, above: float = -math.inf
 ) -> float:
-    """The number as a float, if it is finite, at least `least`, below `below`, above `above`.
+    """Checks that a number is finite, at least `least`, below `below` and above `above`.
 
     Raises:
-        ValueError: naming the argument, what came and what is allowed.
+        ValueError: with the argument's name, the value and what is allowed.
     """
     if not (is_number(value) and least <= value < below and value > above):
         lowest = f"above {above:g}" if above >= least else f"of at least {least:g}"
@@ -51,10 +51,10 @@ def check_number(
 
 
 def check_count(name: str, value: Any, *, least: int = 1) -> int:
-    """The whole number as an int, if it is at least `least`.
+    """Checks that a value is a whole number of at least `least`.
 
     Raises:
-        ValueError: naming the argument, what came and what is allowed.
+        ValueError: with the argument's name, the value and what is allowed.
     """
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
         raise ValueError(f"{name}: expected a whole number of at least {least}, got {value!r}.")
@@ -62,12 +62,12 @@ def check_count(name: str, value: Any, *, least: int = 1) -> int:
 
 
 def is_number(value: Any) -> bool:
-    """Whether this is a real number; a bool is not."""
+    """Whether the value is a real number; booleans are not."""
     return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warns of the user's line that called this library, directly or by way of a framework."""
+    """Warns at the user's line that called this library, directly or through a framework."""
     level, frame = 2, sys._getframe(1)  # noqa: SLF001 - what warnings.warn does itself
     while frame.f_back is not None:
         if frame.f_globals.get("__name__", "").partition(".")[0] not in FRAMEWORKS:
@@ -78,7 +78,7 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
 
 @contextmanager
 def keeping_random_state() -> Iterator[None]:
-    """Gives Python's own random numbers back the state that they had before."""
+    """Restores the state of Python's random number generator afterwards."""
     state = random.getstate()
     try:
         yield
@@ -88,7 +88,7 @@ def keeping_random_state() -> Iterator[None]:
 
 @contextmanager
 def needing(*packages: str, message: str) -> Iterator[None]:
-    """Where one of these packages is missing, says what to install; {name} is the package."""
+    """Raises an ImportError with this message if a package is missing; {name} is the package."""
     try:
         yield
     except ModuleNotFoundError as error:

@@ -35,22 +35,22 @@ if TYPE_CHECKING:
 
 
 VECTORS = ("c0", "lower", "upper", "slack")
-"""What constraints have one number each of."""
+"""The attributes that have one number per constraint."""
 
 MOST_NAMES = 20
-"""Constraints that a warning names one by one."""
+"""How many constraints a warning names at most."""
 
 
 @dataclass(frozen=True, eq=False)
 class Coefficients:
-    """The matrix ``C = R - (mean of R over each block)`` of J levels and K cells, by its parts.
+    """The matrix ``C = R - (mean of R over each block)`` of J levels and K cells, stored sparsely.
 
     Attributes:
         row: (E,) the level that each entry of R belongs to.
         cell: (E,) the cell it multiplies.
         value: (E,) its coefficient.
         block: (J,) the block of each level.
-        share: (J,) the weight of each level's rate in the mean of its block; 0 if it has no part.
+        share: (J,) the weight of each level's rate in the mean of its block.
         n_cells: K.
     """
 
@@ -63,7 +63,7 @@ class Coefficients:
 
     @classmethod
     def from_dense(cls, C: Floats) -> Coefficients:
-        """Of any matrix: every entry that is not 0, no means."""
+        """Converts any matrix: its nonzero entries, without means."""
         row, cell = np.nonzero(C)
         n = len(C)
         return cls(row, cell, C[row, cell], np.zeros(n, dtype=np.int64), np.zeros(n), C.shape[1])
@@ -83,16 +83,16 @@ class Coefficients:
         return dense
 
     def only(self, rows: NDArray[np.bool_]) -> Coefficients:
-        """The same levels, of which only these, (J,), have entries; the others are 0."""
+        """The same levels, but with all coefficients 0 except those of `rows`, (J,)."""
         kept = rows[self.row]
         return replace(self, row=self.row[kept], cell=self.cell[kept], value=self.value[kept])
 
     def select(self, kept: NDArray[Any]) -> Coefficients:
-        """The levels at these positions; their means are still over all levels of the block."""
+        """The levels at these positions; means are still taken over all levels of the block."""
         n = len(self.block)
         place = np.full(n, -1)
         place[kept] = np.arange(len(place[kept]))
-        if self.share[place < 0].any():  # others of the block remain, but not this part of the mean
+        if self.share[place < 0].any():  # the mean also needs levels that are not selected
             return Coefficients.from_dense(self.dense()[kept])
         chosen = self.only(place >= 0)
         return replace(
@@ -100,11 +100,11 @@ class Coefficients:
         )
 
     def spread(self, cell: Ints, share: Floats, coarse: Ints, n_cells: int) -> Coefficients:
-        """The same levels, where coarse cells are means of finer ones: ``sum share e_fine``."""
+        """The same levels for finer cells; a coarse cell has the error ``sum share e_fine``."""
         order = np.argsort(coarse, kind="stable")
         size = np.bincount(coarse, minlength=self.n_cells)
         first = np.cumsum(size) - size
-        copies = size[self.cell]  # every entry becomes one entry per fine cell of its coarse cell
+        copies = size[self.cell]  # one entry per fine cell of the coarse cell
         within = np.arange(copies.sum()) - np.repeat(np.cumsum(copies) - copies, copies)
         fine = order[np.repeat(first[self.cell], copies) + within]
         return replace(
@@ -117,7 +117,7 @@ class Coefficients:
 
     @staticmethod
     def concatenate(parts: Sequence[Coefficients], *, apart: bool = False) -> Coefficients:
-        """Levels of several problems one after the other: on the same cells, or on cells apart."""
+        """Joins the levels of several problems, on the same cells or (`apart`) each on its own."""
         levels = np.cumsum([0, *(len(one.block) for one in parts)])
         blocks = np.cumsum([0, *(one.n_blocks for one in parts)])
         cells = np.cumsum([0, *(one.n_cells if apart else 0 for one in parts)])
@@ -134,7 +134,7 @@ class Coefficients:
 def times(matrix: Any, errors: Any) -> Any:
     """``C e``: (..., J), of errors (..., K).
 
-    `matrix` is `Coefficients`, or anything with their parts; all are arrays, or all are tensors.
+    `matrix` has the attributes of `Coefficients`, either all as arrays or all as tensors.
     """
     rate = _sum_by(matrix.row, matrix.value * _take(errors, matrix.cell), matrix.block.shape[0])
     mean = _sum_by(matrix.block, matrix.share * rate, matrix.n_blocks)
@@ -144,7 +144,7 @@ def times(matrix: Any, errors: Any) -> Any:
 def times_transposed(matrix: Any, value: Any, net: Any, n_cells: int) -> Any:
     """``C' net``: (..., K), of multipliers (..., J).
 
-    `value` are the coefficients, which a caller may have divided by the shares of the cells.
+    `value` are the coefficients; callers may divide them by the shares of the cells first.
     """
     sums = _take(_sum_by(matrix.block, net, matrix.n_blocks), matrix.block)
     net = net - matrix.share * sums
@@ -162,10 +162,10 @@ class Constraints:
         c0: (J,) constants.
         C: (J, K) coefficients, as a matrix or as `Coefficients`.
         by_label: whether cells are (label, group) pairs or groups.
-        names: (J,) what each constraint speaks of.
+        names: (J,) the name of each constraint.
         lower: (J,) lower bounds of the definition, ``-inf`` for none.
         upper: (J,) upper bounds of the definition, ``inf`` for none.
-        slack: (J,) by how much levels may lie beyond these bounds.
+        slack: (J,) by how much levels may exceed these bounds.
         n_outcomes: 1 for constraints on error rates. The number of labels for constraints on
             outcomes: C then has a column for every predicted label and (label, group) cell,
             ``predicted label * K + cell``.
@@ -241,7 +241,7 @@ class Constraints:
         return {**kept, "lower": lower, "upper": upper}
 
     def __getstate__(self) -> dict[str, Any]:
-        """Plain arrays, so that files need to know no type of ours but this one."""
+        """Plain arrays, so that files contain no other type of this library."""
         parts = {
             field.name: getattr(self.coefficients, field.name) for field in fields(Coefficients)
         }
@@ -260,7 +260,7 @@ class Constraints:
 
     @cached_property
     def C(self) -> Floats:  # noqa: N802 - the paper's name
-        """(J, K) the coefficients as a matrix, for those who want to see it."""
+        """(J, K) the coefficients as a dense matrix, for inspection."""
         return self.coefficients.dense()
 
     @property
@@ -269,7 +269,7 @@ class Constraints:
         return self.coefficients.n_cells // self.n_outcomes
 
     def weight_names(self, groups: Groups) -> tuple[str, ...]:
-        """What the weights speak of: (K,) the cells, or (L * K,) every predicted label in each."""
+        """Names of the weights: (K,) of the cells, or (L * K,) of predicted labels in cells."""
         names = groups.cell_names(self.by_label)
         if self.n_outcomes == 1:
             return names
@@ -283,7 +283,7 @@ class Constraints:
     def levels(self, errors: Floats) -> Floats:
         """``F = c0 + C e``: (..., J); the error of an empty cell, NaN, is never used.
 
-        Of constraints on outcomes these are the rates of the predicted labels, (..., L * K).
+        For constraints on outcomes, `errors` are the rates of the predicted labels, (..., L * K).
         """
         levels: Floats = self.c0 + times(self.coefficients, np.nan_to_num(errors))
         return levels
@@ -308,14 +308,14 @@ class Constraints:
     def slacken_for(self, rows: GroupedRows, epsilon: Any) -> Constraints:
         """Slackens by epsilon, or by one standard error of a level where that is more.
 
-        Exact levels of few people are noise: a model that is fitted to them is less fair to others.
+        Levels of few people are mostly noise, and a model that fits it is less fair on new rows.
         The standard error of ``F_j = r_j - sum over its block of share_i r_i`` follows from
 
             var F_j = (1 - 2 share_j) var r_j + sum over the block of share_i^2 var r_i,
 
-        where a cell of n rows adds ``R_jk^2 / 4n`` to the variance of ``r_j``: the most that any
-        rate has, so that no model is needed. Epsilon 0 stays exact fairness. With sample weights,
-        n is ``(sum of w)^2 / sum of w^2``.
+        where a cell of n rows adds ``R_jk^2 / 4n`` to the variance of ``r_j``. This is the largest
+        possible variance, so no model is needed. Epsilon 0 stays exact fairness. With sample
+        weights, n is ``(sum of w)^2 / sum of w^2``.
 
         Args:
             rows: whose levels are constrained.
@@ -347,7 +347,7 @@ class Constraints:
         return self.slacken(np.where(slack > 0, np.maximum(slack, error), slack))
 
     def gaps(self, levels: Floats) -> Floats:
-        """(..., J) how unfair each level is, measured by the definition: without the slack."""
+        """(..., J) how unfair each level is by the definition, ignoring the slack."""
         return gaps(levels, *self.definition)
 
     def select(self, rows: NDArray[Any]) -> Constraints:
@@ -360,7 +360,7 @@ class Constraints:
         )
 
     def drop_undefined(self) -> Constraints:
-        """Leaves out, with a warning, the constraints whose group has no rows.
+        """Removes the constraints whose group has no rows, with a warning.
 
         Raises:
             ValueError: if none remains.
@@ -374,7 +374,7 @@ class Constraints:
 def gaps(levels: Floats, lower: Floats, upper: Floats) -> Floats:
     """(..., J) how unfair each level is, by the bounds of its definition.
 
-    ``|F|``; where there is one bound only, by how much that bound is broken.
+    This is ``|F|`` or, if there is only one bound, by how much the level violates it.
     """
     beyond = np.maximum(np.maximum(lower - levels, levels - upper), 0.0)
     distances: Floats = np.where(np.isinf(lower) | np.isinf(upper), beyond, np.abs(levels))
@@ -382,7 +382,7 @@ def gaps(levels: Floats, lower: Floats, upper: Floats) -> Floats:
 
 
 def warn_of_undefined(problems: Sequence[Constraints]) -> None:
-    """One warning that names the constraints left out because their group has no rows.
+    """Warns once of all constraints that are left out because their group has no rows.
 
     Raises:
         ValueError: if a problem has no constraint that is defined.
@@ -414,12 +414,12 @@ def _listed(names: dict[str, None]) -> str:
 
 
 def lift(constraints: Constraints, coarse: Groups, fine: Groups, member: Ints) -> Constraints:
-    """The same constraints, written for the cells of finer groups.
+    """Rewrites constraints for the cells of finer groups.
 
     A coarse cell's error is the mean of its fine cells' errors, weighted by their rows:
     ``e_coarse = sum_fine (n_fine / n_coarse) e_fine``. Fine groups that belong to no coarse group
-    (-1 in `member`, as their attribute is unknown) get zeros. A constraint that speaks of a coarse
-    cell without rows is not defined and becomes a row of NaN.
+    (-1 in `member`, because their attribute is unknown) get zeros. A constraint on a coarse cell
+    without rows is not defined: its c0 becomes NaN.
     """
     by_label, n_outcomes = constraints.by_label, constraints.n_outcomes
     coarse_mass, fine_mass = coarse.cell_mass(by_label), fine.cell_mass(by_label)
@@ -433,7 +433,7 @@ def lift(constraints: Constraints, coarse: Groups, fine: Groups, member: Ints) -
     undefined = np.isnan(constraints.c0)
     is_empty = (coarse_mass[matrix.cell % len(coarse_mass)] == 0) & (matrix.value != 0)
     undefined[matrix.row[is_empty | np.isnan(matrix.value)]] = True
-    if matrix.share[undefined].any():  # a mean that leans on a rate that is not defined
+    if matrix.share[undefined].any():  # then the mean of the block is not defined either
         in_block = np.zeros(matrix.n_blocks, dtype=bool)
         in_block[matrix.block[undefined & (matrix.share != 0)]] = True
         undefined |= in_block[matrix.block]
@@ -450,7 +450,7 @@ def lift(constraints: Constraints, coarse: Groups, fine: Groups, member: Ints) -
 def _spread(
     constraints: Constraints, matrix: Coefficients, cell: Ints, share: Floats, coarse: Ints, n: int
 ) -> Coefficients:
-    """`Coefficients.spread` of cells, which of outcomes is the same for every predicted label."""
+    """Applies `Coefficients.spread`; constraints on outcomes repeat it for each predicted label."""
     outcome = np.arange(constraints.n_outcomes)[:, None]
     return matrix.spread(
         (outcome * n + cell).ravel(),
@@ -461,7 +461,7 @@ def _spread(
 
 
 def split_by_label(constraints: Constraints, groups: Groups) -> Constraints:
-    """Constraints on the groups' errors as constraints on the errors of (label, group) cells."""
+    """Rewrites constraints on the errors of groups for the errors of (label, group) cells."""
     if constraints.by_label:
         return constraints
     total = groups.mass.sum(axis=0)
@@ -472,7 +472,7 @@ def split_by_label(constraints: Constraints, groups: Groups) -> Constraints:
 
 
 def on_outcomes(constraints: Constraints, groups: Groups) -> Constraints:
-    """Constraints on errors as constraints on outcomes, by ``e_k = 1 - q[k, y_k]``.
+    """Rewrites constraints on errors as constraints on outcomes, by ``e_k = 1 - q[k, y_k]``.
 
     Example:
         >>> from fairgrad.groups import Groups
@@ -500,7 +500,7 @@ def on_outcomes(constraints: Constraints, groups: Groups) -> Constraints:
 
 
 def stack(parts: Sequence[Constraints], groups: Groups) -> Constraints:
-    """Several sets of constraints on the cells of the same groups, as one.
+    """Joins several sets of constraints on the cells of the same groups.
 
     Example:
         >>> from fairgrad.groups import Groups
@@ -525,7 +525,7 @@ def stack(parts: Sequence[Constraints], groups: Groups) -> Constraints:
 
 
 def _take(values: Any, index: Any) -> Any:
-    """(..., E) the values at each place of the last axis."""
+    """(..., E) the values at these positions of the last axis."""
     if isinstance(values, np.ndarray):
         return values[..., index]
     return values.index_select(-1, index)

@@ -1,7 +1,7 @@
-"""The measures under their names of fairgrad 0.2.0, for code that was written for it.
+"""The measures under the names of fairgrad 0.2.0, for code that was written for that version.
 
-New code gives the losses the name of a measure, or one of `fairgrad.measures`, and judges
-predictions by `fairgrad.evaluate.fairness_levels`. Everything here is computed by these.
+New code passes the name of a measure, or one of `fairgrad.measures`, to the losses and computes
+levels with `fairgrad.evaluate.fairness_levels`. Everything here calls these.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ __all__ = [
 
 
 class FairnessMeasure:
-    r"""A measure and the data it was made from: ``F = C0 + C e`` for each label l and group r.
+    r"""A measure and its training data: ``F = C0 + C e`` for each label l and group r.
 
     Args:
-        y_unique: the labels; found in `y`, and so without effect.
-        s_unique: the sensitive values; found in `s`, and so without effect.
+        y_unique: ignored; the labels are those of `y`.
+        s_unique: ignored; the sensitive values are those of `s`.
         y: labels of the training set.
         s: sensitive values of the training set.
         y_desirable: the desirable labels, for equality of opportunity.
 
     Attributes:
-        measure: what `fairgrad.torch.FairLoss` takes as its fairness_measure.
+        measure: a fairness_measure as for `fairgrad.torch.FairLoss`.
         groups: of the training set.
-        y_desirable: as given.
+        y_desirable: the desirable labels.
 
     Example:
         >>> y, s = np.array([0, 1, 0, 1]), np.array([0, 0, 1, 1])
@@ -53,8 +53,8 @@ class FairnessMeasure:
 
     def __init__(
         self,
-        y_unique: Any,  # noqa: ARG002 - as it was in 0.2.0
-        s_unique: Any,  # noqa: ARG002 - as it was in 0.2.0
+        y_unique: Any,  # noqa: ARG002 - the signature of 0.2.0
+        s_unique: Any,  # noqa: ARG002 - the signature of 0.2.0
         y: Any,
         s: Any,
         y_desirable: Any = None,
@@ -64,7 +64,7 @@ class FairnessMeasure:
 
     @staticmethod
     def of(groups: Groups, measure: Any, y_desirable: Any = None) -> FairnessMeasure:
-        """The object of a measure on these groups."""
+        """Creates the object of a measure on these groups."""
         name = measure_name(measure)
         kinds = [kind for kind in NAMES.values() if kind.measure == name]
         kind = kinds[0] if kinds else FairnessMeasure
@@ -89,7 +89,7 @@ class FairnessMeasure:
         constraints = constraints_of(self.measure, self.groups, y_desirable=self.y_desirable)
         if constraints.by_label:
             return constraints.C
-        n_labels = len(self.groups.labels)  # a rate of a group stands once for each label
+        n_labels = len(self.groups.labels)  # a group's rate is repeated for each label
         return np.tile(constraints.C, (n_labels, n_labels)) / n_labels
 
     @property
@@ -108,8 +108,8 @@ class FairnessMeasure:
     def groupwise(self, preds: Any, y: Any, s: Any) -> Floats:
         """(L, R) the levels of predictions, with the frequencies of these rows.
 
-        Groups of unknown values have none. For measures that 0.2.0 did not have, one level per
-        constraint.
+        Groups with unknown values have no level. Measures that are new since 0.2.0 have one level
+        per constraint.
 
         Args:
             preds: predicted labels, or scores of the classes.
@@ -125,7 +125,7 @@ class FairnessMeasure:
         return self._table(levels, by_label=constraints.by_label)
 
     def _table(self, values: Floats, *, by_label: bool) -> Floats:
-        """(L, R) of one value per label and group, or per group; as it is of other measures."""
+        """(L, R) from one value per label and group, or per group; new measures are unchanged."""
         if type(self) is FairnessMeasure:
             return values
         n_labels = len(self.groups.labels)
@@ -166,18 +166,18 @@ NAMES: dict[str, type[FairnessMeasure]] = {
 
 
 def is_older_class(measure: Any) -> bool:
-    """Whether it is one of the classes here."""
+    """Whether a measure is one of the classes of 0.2.0."""
     return isinstance(measure, type) and issubclass(measure, FairnessMeasure)
 
 
 def instantiate_fairness(
     fairness_function: Any, y_train: Any = None, s_train: Any = None, y_desirable: Any = None
 ) -> FairnessMeasure:
-    """A measure by its name in fairgrad 0.2.0, or of a class; one that is made already stays it.
+    """Creates a measure from its name in fairgrad 0.2.0 or its class; an object is returned as is.
 
     Raises:
-        NotImplementedError: if the name is not known.
-        ValueError: if it is something else, or the data are missing or do not fit.
+        NotImplementedError: if the name is unknown.
+        ValueError: if it is neither name nor class, or the data are missing or do not fit.
 
     Example:
         >>> instantiate_fairness("accuracy_parity", [0, 1, 0, 1], [0, 0, 0, 1]).P
@@ -200,5 +200,5 @@ def instantiate_fairness(
     if y_train is None or s_train is None:
         raise ValueError(f"y_train, s_train: needed for {fairness_function.__name__}.")
     made: FairnessMeasure = fairness_function(None, None, y_train, s_train, y_desirable)
-    constraints_of(made.measure, made.groups, y_desirable=y_desirable)  # an error if they misfit
+    constraints_of(made.measure, made.groups, y_desirable=y_desirable)  # checks the data
     return made

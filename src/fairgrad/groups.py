@@ -33,25 +33,25 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 MIN_GROUP = 30
-"""Groups with fewer rows are not judged: a rate of 29 rows is known to within 20 points only.
+"""Groups with fewer rows are not judged: 29 rows determine a rate to within 20 points only.
 
-A number of rows, not a share: how well a rate is known depends on the rows. A share, such as the
-2 % of New York's Local Law 144, would pass over 20,000 people of a million. 30 is also the least
-number of people of whom the US National Center for Health Statistics publishes a proportion.
+This is a number of rows, not a share, because the precision of a rate depends on the rows. A share,
+such as the 2 % of New York's Local Law 144, would exclude 20,000 people of a million. The US
+National Center for Health Statistics also requires 30 people to publish a proportion.
 """
 
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Who is who in a data set: labels, sensitive groups, and how many rows each cell holds.
+    """The labels and sensitive groups of a data set, and how many rows each cell has.
 
     Attributes:
         labels: the L label values, sorted.
         attributes: names of the A sensitive attributes.
         values: for each attribute its values, sorted.
         codes: (G, A) the value index of each group in each attribute, -1 where it is unknown.
-        mass: (L, G) rows (the sum of their sample weights, if any) of each label in each group.
-        label_name: what the label is called in names of cells.
+        mass: (L, G) rows (or the sum of their sample weights) of each label in each group.
+        label_name: the name of the label column, used in the names of cells.
 
     Example:
         >>> groups = Groups.from_data(
@@ -75,7 +75,7 @@ class Groups:
 
     @classmethod
     def from_data(cls, y: Any, s: Any, sample_weight: Any = None) -> Groups:
-        """Groups of a data set.
+        """Builds the groups of a data set.
 
         Args:
             y: one label per row.
@@ -90,11 +90,11 @@ class Groups:
 
     @classmethod
     def from_counts(cls, counts: Mapping[tuple[Hashable, ...], float] | Any) -> Groups:
-        """Groups of data too large, or too scattered, to pass as columns.
+        """Builds groups from counts, for data that are too large to pass as columns.
 
         Args:
             counts: rows (or the sum of sample weights) of each ``(label, sensitive value, ...)``,
-                as a mapping or as what ``frame.groupby(["label", "sex", "race"]).size()`` gives.
+                as a mapping or as the result of ``frame.groupby(["label", "sex", "race"]).size()``.
 
         Raises:
             ValueError: if the counts are not such a mapping.
@@ -113,22 +113,22 @@ class Groups:
         return replace(groups, label_name=names[0])
 
     @classmethod
-    def merge(cls, parts: Sequence[Groups]) -> Groups:
-        """The groups of several shards together.
+    def merge(cls, shards: Sequence[Groups]) -> Groups:
+        """Combines the groups of several shards of a data set.
 
         Raises:
             ValueError: if the shards have different attributes.
         """
-        attributes = {one.attributes for one in parts}
+        attributes = {shard.attributes for shard in shards}
         if len(attributes) != 1:
             raise ValueError(f"shards: expected the same attributes, got {sorted(attributes)}.")
-        y = np.concatenate([np.repeat(one.labels, one.n_groups) for one in parts])
+        y = np.concatenate([np.repeat(shard.labels, shard.n_groups) for shard in shards])
         s = {
-            name: np.concatenate([np.tile(one.column(a), len(one.labels)) for one in parts])
-            for a, name in enumerate(parts[0].attributes)
+            name: np.concatenate([np.tile(shard.column(a), len(shard.labels)) for shard in shards])
+            for a, name in enumerate(shards[0].attributes)
         }
-        merged = cls.from_data(y, s, np.concatenate([one.mass.ravel() for one in parts]))
-        return replace(merged, label_name=parts[0].label_name)
+        merged = cls.from_data(y, s, np.concatenate([shard.mass.ravel() for shard in shards]))
+        return replace(merged, label_name=shards[0].label_name)
 
     def column(self, attribute: int) -> NDArray[Any]:
         """(G,) the value of each group in an attribute, as `from_data` would read it."""
@@ -172,14 +172,14 @@ class Groups:
         return known
 
     def known(self) -> Groups:
-        """The groups whose attributes are all known: those that measures speak of."""
+        """The groups whose attributes are all known. Measures compare only these."""
         keep = self.is_known
         return (
             self if keep.all() else replace(self, codes=self.codes[keep], mass=self.mass[:, keep])
         )
 
     def without_labels(self, dropped: NDArray[np.bool_]) -> Groups:
-        """The groups without the rows of some labels, (L,); groups that have no others go, too."""
+        """The groups without the rows of some labels, (L,); empty groups are removed."""
         mass = self.mass[~dropped]
         kept = mass.sum(axis=0) > 0
         return replace(
@@ -187,7 +187,7 @@ class Groups:
         )
 
     def marginal(self, *attributes: str) -> Groups:
-        """The coarser groups that some of the attributes make."""
+        """The coarser groups that are formed by some of the attributes."""
         columns = [self._attribute_index(name) for name in attributes]
         parent, present = self._merge(columns)
         mass = np.zeros((len(self.labels), len(present)))
@@ -220,16 +220,16 @@ class Groups:
 
     @property
     def takes_integers(self) -> bool:
-        """Whether all sensitive values are integers, so that rows can be named by them."""
+        """Whether all sensitive values are integers, so that the losses can take them directly."""
         return all(values.dtype.kind == "i" for values in self.values)
 
     @property
     def ids(self) -> Ints:
-        """(G, columns) the integers by which a row says to which group it belongs.
+        """(G, columns) the integers that identify a row's group in the losses.
 
         The sensitive values themselves where they are integers (one column per attribute);
-        otherwise one column with the group's number, as `encode` gives it, -1 for rows of which
-        nothing is known.
+        otherwise one column with the group's number, as `encode` returns it, or -1 if no attribute
+        is known.
         """
         if self.takes_integers:
             return np.stack([self.column(a) for a in range(len(self.attributes))], axis=1)
@@ -237,7 +237,7 @@ class Groups:
         return np.where(nothing_known, UNKNOWN, np.arange(self.n_groups))[:, None]
 
     def encode(self, s: Any) -> Ints:
-        """Sensitive values of any rows as the integers the losses take."""
+        """Converts the sensitive values of any rows to the integers that the losses take."""
         ids = self.ids[self.group_index(s)]
         return ids[:, 0] if ids.shape[1] == 1 else ids
 
@@ -245,7 +245,7 @@ class Groups:
         """(N,) the group of each row; sensitive values as in `from_data`.
 
         Raises:
-            ValueError: if a row's combination of values was never seen.
+            ValueError: if a row's combination of values does not occur in these groups.
         """
         codes = [
             codes_among(encode(column, f"s ({name})"), self.values[a], f"s ({name})")
@@ -254,23 +254,23 @@ class Groups:
         group = self._look_up(codes)
         if (group == UNKNOWN).any():
             raise ValueError(
-                f"s: row {int(np.argmin(group))} has a combination of values that was never seen; "
+                f"s: row {int(np.argmin(group))} has an unknown combination of values; "
                 f"the known groups are {list(self.names)}."
             )
         return group
 
     def find_groups(self, s: Any, argument: str = "s") -> Ints:
-        """(N,) the group of each row, -1 where it is not known which it is.
+        """(N,) the group of each row, or -1 if it is unknown.
 
-        That is where a value is missing, or the combination of values was never seen. A value that
-        was never seen is taken as missing, with a warning.
+        The group is unknown if a value is missing or the combination of values is new. A new value
+        counts as missing, with a warning.
 
         Args:
             s: sensitive values as in `from_data`.
-            argument: what to call them in messages.
+            argument: the argument's name in messages.
 
         Raises:
-            ValueError: if there are other attributes.
+            ValueError: if the attributes differ.
         """
         codes = [
             codes_among(encode(column, f"{argument} ({name})"), self.values[a], argument, name)
@@ -300,12 +300,12 @@ class Groups:
         return np.where(known[group] == joint, group, UNKNOWN)
 
     def place(self, y: Any, s: Any, sample_weight: Any = None) -> GroupedRows:
-        """Other rows of the same labels and groups, such as those a fitted model is judged on.
+        """Assigns other rows, such as test rows, to these labels and groups.
 
-        Their groups have the frequencies of these very rows.
+        The result has the frequencies of the new rows.
 
         Raises:
-            ValueError: if a label or a combination of sensitive values was never seen.
+            ValueError: if a label or a combination of sensitive values is unknown.
         """
         label, group = self.label_index(y), self.group_index(s)
         _check_length(len(group), len(label), "s", "y")
@@ -314,20 +314,20 @@ class Groups:
         return GroupedRows(replace(self, mass=mass.reshape(self.mass.shape)), label, group, weight)
 
     def label_index(self, y: Any, argument: str = "y") -> Ints:
-        """(N,) the index of each row's label; `argument` is what to call them in errors.
+        """(N,) the index of each row's label; `argument` is the argument's name in errors.
 
         Raises:
-            ValueError: if a label was never seen.
+            ValueError: if a label is unknown.
         """
         return codes_among(_encode_labels(y, argument)[1], self.labels, argument)
 
 
 @dataclass(frozen=True, eq=False)
 class GroupedRows:
-    """The rows of a data set as integers: which label and which group each one has.
+    """The rows of a data set as integers: the label and the group of each row.
 
     Attributes:
-        groups: who the groups are, with the frequencies of these rows.
+        groups: the labels and groups, with the frequencies of these rows.
         label: (N,) the index of each row's label in ``groups.labels``.
         group: (N,) the index of each row's group.
         weight: (N,) sample weights, or None.
@@ -346,7 +346,7 @@ class GroupedRows:
         return self.label * self.groups.n_groups + self.group if by_label else self.group
 
     def take(self, rows: Any) -> GroupedRows:
-        """Some of the rows, by their numbers; the groups then have the frequencies of these."""
+        """Selects rows by their numbers; the result has the frequencies of the selected rows."""
         weight = None if self.weight is None else self.weight[rows]
         chosen = GroupedRows(self.groups, self.label[rows], self.group[rows], weight)
         mass = count_rows(chosen.cell(), self.groups.mass.size, weight)
@@ -354,7 +354,7 @@ class GroupedRows:
         return replace(chosen, groups=replace(self.groups, mass=mass))
 
     def cell_sums(self, values: Any, by_label: bool = True) -> Floats:
-        """(K,) the sum of a value per row, times the sample weight, over each cell."""
+        """(K,) the weighted sum over the rows of each cell of one value per row."""
         values = np.asarray(values, dtype=np.float64)
         weighted = values if self.weight is None else values * self.weight
         n_cells = self.groups.mass.size if by_label else self.groups.n_groups
@@ -370,15 +370,15 @@ def group_rows(
     labels: Any = None,
     arguments: tuple[str, str, str] = ("y", "s", "sample_weight"),
 ) -> GroupedRows:
-    """Reads labels, sensitive values and weights: every column is encoded once.
+    """Reads labels, sensitive values and weights, and assigns rows to groups.
 
     Args:
         y: one label per row.
         s: one sensitive value per row, or one column per attribute (a matrix, a data frame or a
             mapping of names to columns). Missing values and the integer -1 are unknown.
         sample_weight: one non-negative weight per row.
-        labels: all labels there are, if some may have no rows; by default those of y.
-        arguments: what to call y, s and sample_weight in errors.
+        labels: all possible labels, if some may have no rows; by default those of y.
+        arguments: names of y, s and sample_weight in errors.
 
     Raises:
         ValueError: if lengths differ, a label is missing or not among `labels`, or weights are not
@@ -418,12 +418,13 @@ def group_rows(
 
 
 def count_rows(place: Any, size: int, weight: Any = None) -> Any:
-    """(size,) how many rows are at each place, or the sums of their weights.
+    """(size,) counts the rows of each cell, or sums their weights.
 
     Args:
-        place: (N,) from 0 to size - 1: cells, outcomes within cells, groups. An array or a tensor.
-        size: how many places there are.
-        weight: (N,) of the rows; tensors need it.
+        place: (N,) the number of each row's cell (or outcome, or group), from 0 to size - 1, as an
+            array or a tensor.
+        size: the number of cells.
+        weight: (N,) of the rows; required for tensors.
     """
     if isinstance(place, np.ndarray):
         return np.bincount(place, weight, minlength=size).astype(np.float64, copy=False)
@@ -433,8 +434,8 @@ def count_rows(place: Any, size: int, weight: Any = None) -> Any:
 def judged_groups(rows: Any, min_group: float = MIN_GROUP) -> NDArray[np.bool_]:
     """(G,) which groups have enough rows to be constrained and judged.
 
-    The others are shown with their counts and set aside. Where fewer than two groups have enough
-    rows nothing could be compared, so all of them count.
+    The others are shown with their counts but not compared. If fewer than two groups have enough
+    rows, all groups are compared.
 
     Args:
         rows: (G,) how many rows each group has (rows, not the sum of their weights).
@@ -456,7 +457,7 @@ def judged_groups(rows: Any, min_group: float = MIN_GROUP) -> NDArray[np.bool_]:
 
 
 def least_rows(n_rows: float, min_group: float = MIN_GROUP) -> int:
-    """The number of rows that `min_group` asks of a group in a table of so many rows.
+    """The number of rows that `min_group` requires of a group in a table of `n_rows` rows.
 
     Raises:
         ValueError: if `min_group` is not a number of at least 0.
@@ -468,7 +469,7 @@ def least_rows(n_rows: float, min_group: float = MIN_GROUP) -> int:
 def check_weights(
     sample_weight: Any, n_rows: int, argument: str = "sample_weight", other: str = "y"
 ) -> Floats | None:
-    """Sample weights as float64, or None; refused if they cannot be weights.
+    """Checks sample weights and converts them to float64; None stays None.
 
     Raises:
         ValueError: if their number differs, one is negative or not finite, or all are 0.
@@ -478,7 +479,7 @@ def check_weights(
     try:
         weights = as_array(as_column(sample_weight))
         if np.iscomplexobj(weights):
-            raise TypeError("complex numbers")  # noqa: TRY301 - NumPy would cut them, and only warn
+            raise TypeError("complex numbers")  # noqa: TRY301 - NumPy only warns of the lost part
         weight = weights.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as wrong:
         raise ValueError(
@@ -510,11 +511,11 @@ def _encode_labels(y: Any, argument: str = "y") -> tuple[str, Codes]:
 
 
 def _join(codes: Sequence[Ints], radix: Sequence[int]) -> Ints:
-    """One integer per row that names its combination; unknown counts as the last value."""
+    """One integer per combination of codes; unknown counts as the last value."""
     if math.prod(radix) > np.iinfo(np.int64).max:
         raise ValueError(
             f"sensitive_features: {len(radix)} attributes with {list(radix)} values have more "
-            "combinations than can be numbered; use fewer, or coarser ones."
+            "combinations than can be numbered. Use fewer attributes, or merge values."
         )
     joint = np.zeros(len(codes[0]), dtype=np.int64)
     for column, size in zip(codes, radix, strict=True):

@@ -6,9 +6,9 @@ Every definition compares a rate of each group with the mean of that rate over a
 
 where e are the error rates of the cells, or the rates at which each label is predicted there
 (`fairgrad.rates`). Only the rate differs from measure to measure, and `gaps_to_mean` makes
-constraints of it. `AtLeast` and `AtMost` bound a rate itself. A measure of your own is any function
-from `Groups` (those whose attributes are known) to `Constraints`. A measure that is to be known by
-its name is a function here, and its words in `fairgrad.definitions`.
+constraints of it. `AtLeast` and `AtMost` bound a rate itself. Your own measure is any function from
+`Groups` (those whose attributes are known) to `Constraints`. To add a measure with a name, write
+the function here and describe it in `fairgrad.definitions`.
 """
 
 from __future__ import annotations
@@ -176,17 +176,17 @@ def four_fifths_rule(groups: Groups, y_desirable: Any = None) -> Constraints:
 
 
 def desirable_labels(labels: Any, y_desirable: Any = None) -> tuple[int, ...]:
-    """Indices of the desirable labels: the one rule of the library.
+    """Indices of the desirable labels; the whole library uses this rule.
 
-    They are those given; if none is given, of two labels the second in sorted order, and of more
-    labels none: measures that need to know then ask for them.
+    By default it is the second of two labels in sorted order. With more labels there is no default:
+    measures that need desirable labels then raise an error that asks for them.
 
     Args:
         labels: all labels, sorted.
-        y_desirable: one label or several; None to go by the rule.
+        y_desirable: one label or several; None for the default.
 
     Raises:
-        ValueError: if a given label is none of the labels.
+        ValueError: if `y_desirable` has other labels.
 
     Example:
         >>> desirable_labels(["no", "yes"]), desirable_labels(["no", "yes"], "no")
@@ -205,14 +205,14 @@ def desirable_labels(labels: Any, y_desirable: Any = None) -> tuple[int, ...]:
 
 
 MEASURES: dict[str, Callable[..., Constraints]] = {name: globals()[name] for name in DEFINITIONS}
-"""Those that have a name: the functions here that `fairgrad.definitions` has words for."""
+"""The measures with a name: the functions that `fairgrad.definitions` describes."""
 
 ALIASES = {"equal_odds": "equalized_odds", "equal_opportunity": "equality_of_opportunity"}
 
 
 @dataclass(frozen=True)
 class _Bound:
-    """A bound on a rate of every group: a measure by itself, or one of a list."""
+    """A bound on a rate of every group, used as a measure or in a list of measures."""
 
     rate: str
     bound: float
@@ -223,9 +223,9 @@ class _Bound:
     def __post_init__(self) -> None:
         if self.rate not in BOUNDED_RATES:
             why = (
-                " Precision and other rates among those with the same prediction are no linear "
-                "function of the predictions, as their denominators change with them: they cannot "
-                "be constrained."
+                " Precision and other rates among people with the same prediction cannot be "
+                "constrained: their denominators depend on the predictions, so they are not "
+                "linear."
                 if self.rate in {"precision", "false_discovery_rate", "predictive_parity"}
                 else ""
             )
@@ -254,7 +254,7 @@ class _Bound:
 
     @property
     def uses_desirable(self) -> bool:
-        """Whether the labels it speaks of are the desirable ones."""
+        """Whether the bound concerns the desirable labels."""
         return self.rate != "accuracy" and self.labels is None
 
     def rates(self, groups: Groups, y_desirable: Any = None) -> tuple[Rates, bool, Sequence[str]]:
@@ -274,7 +274,7 @@ class _Bound:
 
 
 class AtLeast(_Bound):
-    """A rate of every group is at least so high: ``F_r = rate_r - bound >= 0``.
+    """Requires a rate of at least `bound` in every group: ``F_r = rate_r - bound >= 0``.
 
     Args:
         rate: "accuracy"; "recall", ``P(h = l | y = l, s = r)`` of each of the labels l;
@@ -284,7 +284,7 @@ class AtLeast(_Bound):
         labels: one label or several; by default the desirable ones.
 
     Raises:
-        ValueError: if the rate is another one, or the bound is no rate.
+        ValueError: if the rate is unknown, or the bound is not between 0 and 1.
 
     Example:
         >>> groups = Groups.from_counts({(0, "a"): 30, (1, "a"): 10, (0, "b"): 10, (1, "b"): 30})
@@ -299,12 +299,12 @@ class AtLeast(_Bound):
 
 
 class AtMost(_Bound):
-    """A rate of every group is at most so high: ``F_r = rate_r - bound <= 0``.
+    """Requires a rate of at most `bound` in every group: ``F_r = rate_r - bound <= 0``.
 
     Arguments as for `AtLeast`.
 
     Raises:
-        ValueError: if the rate is another one, or the bound is no rate.
+        ValueError: if the rate is unknown, or the bound is not between 0 and 1.
 
     Example:
         >>> groups = Groups.from_counts({(0, "a"): 30, (1, "a"): 10, (0, "b"): 10, (1, "b"): 30})
@@ -318,18 +318,18 @@ class AtMost(_Bound):
 
 @dataclass(frozen=True)
 class On:
-    """A measure for some of the attributes only, with its own slack, or within strata.
+    """Applies a measure to some of the attributes only, with its own slack, or within strata.
 
-    A list of these constrains several attributes separately, or by several measures at once.
+    Pass a list of these to constrain several attributes separately, or by several measures.
 
     Attributes:
-        attributes: names of sensitive attributes; their combinations are the groups.
+        attributes: names of sensitive attributes, whose combinations are compared.
         measure: a name, a bound, a function, or matrices.
-        epsilon: the slack of these constraints; 0 for the slack of the estimator or loss.
+        epsilon: the slack of these constraints; 0 uses the slack of the estimator or loss.
         within: names of further attributes whose combinations are the strata: groups are compared
             within each stratum, with its own mean, and not across strata. Rows whose stratum is
-            unknown are in no constraint. Strata where fewer than two groups have rows are left out,
-            with a warning.
+            unknown are excluded. Strata with rows of fewer than two groups are left out, with a
+            warning.
 
     Raises:
         ValueError: if it names no attribute.
@@ -359,27 +359,27 @@ class On:
 
     @property
     def strata(self) -> tuple[str, ...]:
-        """The names of the attributes within whose values they are; none for everyone together."""
+        """The names of the attributes that define the strata; empty if there are none."""
         return (self.within,) if isinstance(self.within, str) else tuple(self.within)
 
 
 def on_groups(measure: Any, attributes: Sequence[str]) -> list[On]:
-    """Every part of a measure with the attributes it speaks of: by default all of them, crossed.
+    """Each measure with its attributes; by default the combinations of all attributes.
 
     Args:
         measure: one, or a list of several.
         attributes: names of all sensitive attributes.
     """
-    parts = measure if isinstance(measure, list) else [measure]
-    return [one if isinstance(one, On) else On(tuple(attributes), one) for one in parts]
+    measures = measure if isinstance(measure, list) else [measure]
+    return [item if isinstance(item, On) else On(tuple(attributes), item) for item in measures]
 
 
 @dataclass(frozen=True, eq=False)
 class LargeGroups:
-    """A measure among the groups that have enough rows; the others are in no constraint.
+    """A measure that compares only groups with enough rows.
 
-    It is decided once, by the rows of the training set, and then holds for other rows, too.
-    Measures that say themselves which cells they speak of (matrices, functions) stay as they are.
+    The training rows decide which groups these are; the choice then holds for other rows, too.
+    Measures that define their cells themselves (matrices, functions) do not change.
 
     Attributes:
         measure: a measure, or a list of measures.
@@ -394,15 +394,15 @@ class LargeGroups:
     min_group: float
 
     def rows_of(self, groups: Groups) -> Floats:
-        """(G,) the rows of the training set in groups of some of its attributes."""
+        """(G,) the number of training rows in groups of some of the attributes."""
         known = self.groups.marginal(*groups.attributes)
         sums = count_rows(self.groups.parents(*groups.attributes), known.n_groups, self.rows)
-        # By their values: other rows may lack some of them, and number the others differently.
+        # Matched by values: other rows may lack some groups and number the rest differently.
         rows_by_values = dict(zip(_value_tuples(known), sums.tolist(), strict=True))
         return np.array([rows_by_values.get(values, 0.0) for values in _value_tuples(groups)])
 
     def set_aside(self) -> dict[str, int]:
-        """The groups of known values that are in no constraint, and how many rows each has."""
+        """The groups that are too small to compare, and how many rows each has."""
         small_groups: dict[str, int] = {}
         for on in on_groups(self.measure, self.groups.attributes):
             if not isinstance(as_measure(on.measure), (str, _Bound)):
@@ -422,10 +422,10 @@ def _value_tuples(groups: Groups) -> list[tuple[Any, ...]]:
 
 
 def among_large(measure: Any, rows: GroupedRows, min_group: float = MIN_GROUP) -> Any:
-    """The measure among the groups of at least `min_group` rows; itself if all have so many.
+    """Restricts a measure to groups of at least `min_group` rows.
 
     Args:
-        measure: as `constraints_of` takes it; None stays None.
+        measure: as for `constraints_of`; None stays None.
         rows: of the training set.
         min_group: the least number of rows; below 1 a share of all rows.
 
@@ -443,18 +443,18 @@ def among_large(measure: Any, rows: GroupedRows, min_group: float = MIN_GROUP) -
 def constraints_of(
     measure: Any, groups: Groups, *, epsilon: Any = 0.0, y_desirable: Any = None
 ) -> Constraints:
-    """The constraints a measure puts on the cells of these groups.
+    """Builds the constraints of a measure on the cells of these groups.
 
-    Constraints that are not defined on these groups (a group without rows) are rows of NaN;
-    `Constraints.drop_undefined` leaves them out.
+    Constraints that are not defined (a group without rows) have a c0 of NaN;
+    `Constraints.drop_undefined` removes them.
 
     Args:
         measure: a name; `AtLeast` or `AtMost`, or such a bound as a text, "recall>=0.8"; a
             function from `Groups` to `Constraints`; `Constraints`, or a pair (c0, C) for the cells
             by label and group; an `On`; or a list of any of these.
         groups: of the training set, or of an evaluation set.
-        epsilon: slack of all constraints that have none of their own, or one per constraint.
-        y_desirable: the desirable labels, for measures that ask for them; by default the second
+        epsilon: slack of the constraints without their own slack, or one number per constraint.
+        y_desirable: the desirable labels, for measures that need them; by default the second
             of two labels.
 
     Raises:
@@ -480,9 +480,9 @@ def constraints_of(
 def _constraints_among(
     on: On, groups: Groups, y_desirable: Any, large: LargeGroups | None
 ) -> Constraints:
-    """The constraints of a measure, among all groups or among those that are large enough."""
+    """The constraints of a measure on all groups, or on those that are large enough."""
     function = _as_function(on.measure, y_desirable)
-    compares = isinstance(as_measure(on.measure), (str, _Bound))  # others name their own cells
+    compares = isinstance(as_measure(on.measure), (str, _Bound))  # others define their cells
     rows = large.rows_of(groups) if large is not None and compares else None
     least = 0.0 if large is None else large.min_group
     if on.strata:
@@ -501,9 +501,9 @@ def _compared(
     rows: Floats | None,
     least: float,
 ) -> Constraints:
-    """The constraints of a measure among a part of the groups, (G,), on the cells of all.
+    """The constraints of a measure on the selected groups, (G,), written for the cells of all.
 
-    With their `rows`, (G,), only groups of enough rows are compared, as `judged_groups` has it.
+    With `rows`, (G,), only groups with enough rows are compared (see `judged_groups`).
     """
     among = replace(groups, codes=groups.codes[selected], mass=groups.mass[:, selected])
     coarse = among.marginal(*attributes)
@@ -530,7 +530,7 @@ def _compared(
 def _within_strata(
     on: On, function: MeasureFunction, groups: Groups, sizes: Floats | None, least: float
 ) -> Constraints:
-    """The constraints of a measure within each stratum, one after the other."""
+    """The constraints of a measure within each stratum, joined."""
     twice = [name for name in on.strata if name in on.compared]
     if twice:
         raise ValueError(
@@ -566,9 +566,9 @@ def _within_strata(
 
 
 def as_measure(measure: Any) -> Any:
-    """A measure that is named, by its one name, or the bound that a text stands for.
+    """Replaces an alias by the measure's name, and a text such as "recall>=0.8" by its bound.
 
-    Anything else, and names that are not known, are given back as they are.
+    Anything else, including unknown names, is returned unchanged.
     """
     if not isinstance(measure, str):
         return measure
@@ -580,7 +580,7 @@ def as_measure(measure: Any) -> Any:
 
 
 def check_several_groups(measure: Any, groups: Groups, argument: str) -> None:
-    """Refuses to train for a comparison of groups where there is only one: nothing would happen.
+    """Raises an error if there are fewer than two groups to compare.
 
     Raises:
         ValueError: if the measure is one of `MEASURES` and fewer than two groups are known.
@@ -594,9 +594,9 @@ def check_several_groups(measure: Any, groups: Groups, argument: str) -> None:
 
 
 def uses_desirable(measure: Any) -> bool:
-    """Whether a measure looks at the desirable labels."""
+    """Whether a measure depends on the desirable labels."""
     if isinstance(measure, list):
-        return any(uses_desirable(one) for one in measure)
+        return any(map(uses_desirable, measure))
     if isinstance(measure, (On, LargeGroups)):
         return uses_desirable(measure.measure)
     measure = as_measure(measure)
@@ -609,7 +609,7 @@ def uses_desirable(measure: Any) -> bool:
 
 @cache
 def _of_desirable() -> frozenset[str]:
-    """Measures with a name that look at the desirable labels; reading a signature takes long."""
+    """Names of measures that depend on the desirable labels; cached, as signatures are slow."""
     return frozenset(name for name, measure in MEASURES.items() if uses_desirable(measure))
 
 
@@ -622,7 +622,7 @@ def measure_name(measure: Any) -> str:
         within = f" given {' x '.join(measure.strata)}" if measure.strata else ""
         return f"{measure_name(measure.measure)} on {' x '.join(measure.compared)}{within}"
     if isinstance(measure, list):
-        return " and ".join(measure_name(one) for one in measure)
+        return " and ".join(map(measure_name, measure))
     return str(getattr(measure, "__name__", "user-defined"))
 
 
@@ -636,11 +636,10 @@ def _as_function(measure: Any, y_desirable: Any) -> MeasureFunction:
     if isinstance(measure, str) and measure in MEASURES:
         measure = MEASURES[measure]
     if not callable(measure):
-        raise ValueError(  # noqa: TRY004 - mostly a name that is not known
+        raise ValueError(  # noqa: TRY004 - mostly an unknown name
             f"fairness_measure: got {measure!r}; expected one of {[*MEASURES, *ALIASES]}, a bound "
-            "such as 'recall>=0.8', a "
-            "function from Groups to Constraints, AtLeast, AtMost, Constraints, a pair (c0, C), an "
-            "On, or a list of these."
+            "such as 'recall>=0.8', a function from Groups to Constraints, AtLeast, AtMost, "
+            "Constraints, a pair (c0, C), an On, or a list of these."
         )
     if "y_desirable" in inspect.signature(measure).parameters:
         return partial(measure, y_desirable=y_desirable)
@@ -651,14 +650,14 @@ def _required_labels(groups: Groups, y_desirable: Any, measure: str) -> tuple[in
     desirable = desirable_labels(groups.labels, y_desirable)
     if not desirable:
         raise ValueError(
-            f"y_desirable: {measure} needs the desirable labels named where there are more than "
-            f"two; the labels are {groups.labels.tolist()}."
+            f"y_desirable: {measure} needs to know the desirable labels if there are more than "
+            f"two. The labels are {groups.labels.tolist()}."
         )
     return desirable
 
 
 def _some_labels(groups: Groups, wanted: Any, measure: str) -> tuple[int, ...]:
-    """As above, of which at least one is not wanted: else everyone would be selected."""
+    """The desirable labels; at least one label must not be desirable."""
     desirable = _required_labels(groups, wanted, measure)
     if len(desirable) == len(groups.labels):
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Rates of groups as linear functions of what is counted in the cells, and gaps between them.
+"""Rates of groups as linear functions of the cells' errors or outcomes, and gaps between them.
 
 A rate is ``r = r0 + R e``, e the error rates of the cells: accuracy, recall, and with two labels
 the selection rate. With more labels a selection rate is linear in the *outcomes*
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fairgrad.groups import Floats, Groups, Ints
 
 MOST_COMPARED = 1000
-"""So many groups can be compared pair by pair: a million pairs."""
+"""The most groups that can be compared pair by pair: a million pairs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +32,7 @@ class Rates:
         r0: (J,) constants.
         cell: (J, W) the cells each rate depends on; of outcomes, ``predicted label * K + cell``.
         value: (J, W) their coefficients.
-        mass: (J,) the rows each rate is a rate of: its weight in the mean, and 0 if there are none.
+        mass: (J,) the rows in each rate's denominator, which are its weight in the mean.
         n_cells: how many error rates (or outcomes) there are; by default up to the last one used.
         n_outcomes: 1 for error rates, the number of labels for outcomes.
 
@@ -56,7 +56,7 @@ class Rates:
 
     @staticmethod
     def concatenate(parts: Sequence[Rates]) -> Rates:
-        """Several lots of rates of the same cells, one after the other."""
+        """Joins several sets of rates of the same cells."""
         arrays = ("r0", "cell", "value", "mass")
         joined: dict[str, Any] = {
             name: np.concatenate([getattr(one, name) for one in parts]) for name in arrays
@@ -81,9 +81,9 @@ def gaps_to_mean(
     Args:
         rates: of the groups.
         by_label: whether their cells are (label, group) pairs or groups.
-        names: (J,) what each level speaks of.
-        block: (J,) which levels have a mean in common; by default all.
-        ratio: what share of the mean is subtracted; 0 bounds the rates themselves.
+        names: (J,) the name of each level.
+        block: (J,) levels with the same number share a mean; by default all do.
+        ratio: the share of the mean that is subtracted; 0 bounds the rates themselves.
         lower: the lower bound of all levels.
         upper: the upper bound of all levels.
 
@@ -113,9 +113,9 @@ def gaps_to_mean(
 
 
 def gaps_of_pairs(rates: Rates, names: Sequence[str], ratio: float) -> Constraints:
-    """Constraints ``F_(r,r') = r_r - ratio * r_r' >= 0`` of each group against each other one.
+    """Constraints ``F_(r,r') = r_r - ratio * r_r' >= 0`` for each ordered pair of groups.
 
-    A pair of which one has no rows is not defined.
+    A pair is not defined if one of its groups has no rows.
 
     Raises:
         ValueError: if there are too many groups to be compared pair by pair.
@@ -144,16 +144,16 @@ def label_of(groups: Groups) -> Ints:
 
 
 def accuracies(mass: Floats) -> Rates:
-    """``-e_k``: the accuracy less 1, which no gap sees, so that c0 is exactly 0."""
+    """``-e_k``: the accuracy minus 1. The constant cancels in gaps, so c0 is exactly 0."""
     n = len(mass)
     return Rates(np.zeros(n), np.arange(n)[:, None], -np.ones((n, 1)), mass)
 
 
 def selection_rates(groups: Groups, labels: Sequence[int]) -> Rates:
-    """``P(h in labels | s = r)``, (G,): of two labels by error rates, of more by outcomes.
+    """``P(h in labels | s = r)``, (G,): from error rates for two labels, else from outcomes.
 
-    ``P(h = l | r) = P(y = l | r) (1 - e_(l,r)) + P(y = l' | r) e_(l',r)``, and of more labels
-    ``P(h = l | r) = sum_y P(y | r) q[(y,r), l]``.
+    ``P(h = l | r) = P(y = l | r) (1 - e_(l,r)) + P(y = l' | r) e_(l',r)``, and with more
+    labels ``P(h = l | r) = sum_y P(y | r) q[(y,r), l]``.
     """
     total = groups.mass.sum(axis=0)
     share = groups.mass / np.where(total > 0, total, 1.0)

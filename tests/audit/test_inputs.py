@@ -59,7 +59,7 @@ def test_bad_input_is_named(changed, said):
 
 def test_ratios_need_desirable_labels():
     y = np.arange(100) % 4
-    with pytest.raises(ValueError, match="four_fifths_rule needs the desirable labels named"):
+    with pytest.raises(ValueError, match="y_desirable: four_fifths_rule needs"):
         Audit(y, y, S, measures="four_fifths_rule")
     with pytest.raises(ValueError, match="at least one label that is not desirable"):
         Audit(y, y, S, measures="four_fifths_rule", y_desirable=[0, 1, 2, 3])

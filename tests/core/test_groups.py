@@ -174,7 +174,7 @@ class TestBadInput:
         groups = Groups.from_data([0, 1], {"sex": ["F", "M"], "race": ["W", "B"]})
         with pytest.raises(ValueError, match="s .sex.: got 'X', which was never seen"):
             groups.encode({"sex": ["X"], "race": ["W"]})
-        with pytest.raises(ValueError, match="row 0 has a combination of values"):
+        with pytest.raises(ValueError, match="s: row 0 .*combination of values"):
             groups.encode({"sex": ["F"], "race": ["B"]})
         with pytest.raises(ValueError, match=r"expected the attributes \['sex', 'race'\]"):
             groups.encode(["F"])
