@@ -28,8 +28,9 @@ REACHED = 0.005
 """Bounds are kept if no level lies further beyond them."""
 
 TOLERATED_LOSS = 0.02
-"""Accuracy a fair model may lose against the plain one, on new rows, without a warning. If two
-standard errors could hide such a loss, there is a warning from half of it on."""
+"""Accuracy a fair model may lose against the plain one, on new rows, without a warning. On the rows
+of the fit, if two standard errors could hide such a loss, there is a warning from half of it on. On
+rows that models are judged by, a loss of less than two standard errors is no fault."""
 
 LEAST_GAIN = 0.001
 """A model that is more accurate than one label for everybody by less is no better than that."""
@@ -179,7 +180,7 @@ def find_fault(
     suggestions: Suggestions,
     rows: str = "training",
     *,
-    bounds: bool = True,
+    noise: float | None = None,
 ) -> str | None:
     """What is wrong with a fair model, in a sentence or two with its figures; None if nothing is.
 
@@ -195,7 +196,9 @@ def find_fault(
         labels: the labels.
         suggestions: what to try.
         rows: on which rows the figures are.
-        bounds: whether bounds are to be kept on these rows.
+        noise: on new rows, how much less fair than the plain model the fair one may be by chance.
+            A price that chance explains is then no fault either. None on the rows of the fit, on
+            which the bounds are to be kept.
 
     Example:
         >>> fair, plain = ModelFigures(0.61, 0.02, 0.0), ModelFigures(0.70, 0.2, 0.2)
@@ -209,15 +212,15 @@ def find_fault(
     same = "The fair model makes the same decisions as the plain one"
     faults = [_of_constants(fair, constants, labels, rows)]
     if faults == [""]:
-        faults = [_of_bounds(fair, suggestions, rows)] if bounds else [""]
+        faults = [_of_bounds(fair, suggestions, rows)] if noise is None else [""]
         if plain is not None:
-            faults[0] = faults[0] or _of_fairness(fair, plain, rows)
-            faults.append(_of_price(fair, plain, rows))
+            faults[0] = faults[0] or _of_fairness(fair, plain, rows, noise or 0.0)
+            faults.append(_of_price(fair, plain, rows, is_new=noise is not None))
         faults += [f"{same}."] if faults[0] and is_plain else []
     fault = " ".join(filter(None, faults))
     if fault:
         return f"{fault} {suggestions}"
-    is_told = is_plain and bounds and suggestions.asked != math.inf
+    is_told = is_plain and noise is None and suggestions.asked != math.inf
     return f"{same}, which already keeps {suggestions.bound} ({rows} rows)." if is_told else None
 
 
@@ -247,8 +250,8 @@ def _of_bounds(fair: ModelFigures, suggestions: Suggestions, rows: str) -> str:
     )
 
 
-def _of_fairness(fair: ModelFigures, plain: ModelFigures, rows: str) -> str:
-    if fair.worst <= plain.worst + REACHED or fair.beyond == 0:
+def _of_fairness(fair: ModelFigures, plain: ModelFigures, rows: str, noise: float) -> str:
+    if fair.worst <= plain.worst + max(REACHED, noise) or fair.beyond == 0:
         return ""
     return (
         f"The model is less fair than the plain one: max |F| is {fair.worst:.4f}, against "
@@ -256,12 +259,13 @@ def _of_fairness(fair: ModelFigures, plain: ModelFigures, rows: str) -> str:
     )
 
 
-def _of_price(fair: ModelFigures, plain: ModelFigures, rows: str) -> str:
+def _of_price(fair: ModelFigures, plain: ModelFigures, rows: str, *, is_new: bool) -> str:
     cost, noise = plain.accuracy - fair.accuracy, 0.0
     if fair.predicted is not None and plain.predicted is not None:
         differs = fair.predicted != plain.predicted
         noise = 2.0 * math.sqrt(differs.mean() / len(differs))
-    if cost <= max(TOLERATED_LOSS - noise, TOLERATED_LOSS / 2):
+    least = max(TOLERATED_LOSS - noise, TOLERATED_LOSS / 2)
+    if cost <= (max(TOLERATED_LOSS, noise) if is_new else least):
         return ""
     return (
         f"Fairness costs {100 * cost:.1f} points of {fair.merit} here: {fair.accuracy:.4f}, "

@@ -65,3 +65,17 @@ def test_a_model_within_the_tolerance_may_be_less_fair_than_the_plain_one(asked,
     audits = ModelAudits(judge, FrontierRows(None, y, {"group": s}), [chosen, plain])
     fault = audits.fault(0, 1, Suggestions(name="tolerance", asked=asked))
     assert (fault is not None and "less fair than the plain one" in fault) == is_fault
+
+
+@pytest.mark.parametrize(("copies", "is_fault"), [(1, False), (30, True)])
+def test_what_chance_explains_is_no_fault(copies, is_fault):
+    """Three of 60 rows more are wrong, all in one group: too few to tell it from chance."""
+    y, s = np.tile([0, 1], 30 * copies), np.repeat(["a", "b"], 30 * copies)
+    plain, chosen = y.copy(), y.copy()
+    plain[: 2 * copies] ^= 1
+    chosen[: 5 * copies] ^= 1
+    judge = FrontierJudge("accuracy_parity", [], np.array([0, 1]), 0.95, 30)
+    audits = ModelAudits(judge, FrontierRows(None, y, {"group": s}), [chosen, plain])
+    fault = audits.fault(0, 1, Suggestions(name="tolerance", asked=0.01)) or ""
+    assert ("less fair than the plain one" in fault) == is_fault
+    assert ("Fairness costs 5.0 points" in fault) == is_fault

@@ -27,6 +27,8 @@ from fairgrad.audit.words import people_names
 from fairgrad.aware import to_predict
 from fairgrad.checks import naming_rows
 from fairgrad.columns import as_array, as_column, as_pandas, sensitive_columns
+from fairgrad.evaluate import cell_rates
+from fairgrad.groups import count_rows
 from fairgrad.measures import among_large, constraints_of, measure_name, on_groups
 from fairgrad.sklearn import (
     FairDecisionClassifier,
@@ -42,8 +44,9 @@ from fairgrad.usefulness import FairnessWarning, find_fault, model_figures, warn
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from fairgrad.constraints import Constraints
     from fairgrad.frontier import Frontier
-    from fairgrad.groups import Floats, Ints
+    from fairgrad.groups import Floats, GroupedRows, Ints
     from fairgrad.report import FrontierData
     from fairgrad.usefulness import ModelFigures, Suggestions
 
@@ -341,7 +344,8 @@ class ModelAudits(Sequence[Audit]):
         """What is wrong with a model, and what to try; None if nothing is.
 
         That is one label for everybody, less fairness than the plain model has, or a high price.
-        Levels within the slack that was asked for are fair, whatever the plain model has.
+        Levels within the slack that was asked for are fair, whatever the plain model has. Nor is it
+        a fault if two standard errors of the rows that both models decide differently explain it.
         """
         rows, judge = self._made[0].rows, self._judge
         with warnings.catch_warnings():
@@ -350,14 +354,16 @@ class ModelAudits(Sequence[Audit]):
             constraints = constraints_of(measure, rows.groups, y_desirable=judge.desirable or None)
         constraints = constraints.slacken_for(rows, suggestions.asked or 0.0)
 
-        def figures(place: int) -> ModelFigures:
-            predicted = self._predicted[place].astype(np.int64)
-            return model_figures(constraints, rows, predicted, judge.costs)
+        def figures(decided: Ints) -> ModelFigures:
+            return model_figures(constraints, rows, decided, judge.costs)
 
-        baseline = None if plain is None else figures(plain)
+        decided, baseline, noise = self._predicted[position].astype(np.int64), None, 0.0
+        if plain is not None:
+            usual = self._predicted[plain].astype(np.int64)
+            baseline, noise = figures(usual), _noise_of_worst(constraints, rows, decided, usual)
         labels = rows.groups.labels.tolist()
         return find_fault(
-            figures(position), [], baseline, labels, suggestions, "validation", bounds=False
+            figures(decided), [], baseline, labels, suggestions, "validation", noise=noise
         )
 
     def _figures_of(self, predicted: NDArray[Any]) -> dict[str, Floats]:
@@ -384,6 +390,21 @@ class ModelAudits(Sequence[Audit]):
             masses = np.array([table.mass.sum(axis=0) for table in tables])
             figures["cost"] = mean_costs(masses, self._judge.costs)
         return figures
+
+
+def _noise_of_worst(
+    constraints: Constraints, rows: GroupedRows, decided: Ints, usual: Ints
+) -> float:
+    """Two standard errors of the change of the worst level from the plain model's decisions.
+
+    Only rows that both models decide differently change it.
+    """
+    cell, matrix = rows.cell(constraints.by_label), constraints.coefficients
+    n, n_changed = (count_rows(cell, constraints.n_cells, w) for w in (None, decided != usual))
+    variance = (n_changed / np.maximum(n, 1.0) ** 2)[matrix.cell % constraints.n_cells]
+    errors = np.bincount(matrix.row, matrix.value**2 * variance, minlength=len(constraints.c0))
+    gaps = constraints.gaps(constraints.levels(cell_rates(constraints, rows, decided)))
+    return 2.0 * float(errors[np.nan_to_num(gaps).argmax()] ** 0.5)
 
 
 def non_dominated(accuracy: Any, unfairness: Any) -> NDArray[np.bool_]:
