@@ -62,7 +62,7 @@ def test_scores_that_are_none(score):
     ids=["loss", "estimator", "audit"],
 )
 def test_opportunity_with_three_labels_needs_to_know_which_is_desirable(use):
-    with pytest.raises(ValueError, match=r"^y_desirable: .* the labels are \[0, 1, 2\]"):
+    with pytest.raises(ValueError, match=r"^y_desirable: .* labels are \[0, 1, 2\]"):
         use(np.arange(40) % 3, S, "equality_of_opportunity")
 
 
