@@ -207,8 +207,8 @@ def find_fault(
         Fairness costs 9.0 points of accuracy here: 0.6100, against 0.7000 of the plain model,
         on the training rows. Try a larger epsilon.
     """
-    labels_of = fair.predicted, None if plain is None else plain.predicted
-    is_plain = labels_of[0] is not None and np.array_equal(*labels_of)
+    decided, usual = fair.predicted, None if plain is None else plain.predicted
+    is_plain = decided is not None and usual is not None and np.array_equal(decided, usual)
     same = "The fair model makes the same decisions as the plain one"
     faults = [_of_constants(fair, constants, labels, rows)]
     if faults == [""]:
