@@ -10,6 +10,7 @@ from scipy.special import ndtri
 
 from fairgrad.audit import FAIR, UNDECIDED, UNFAIR, Audit, Monitor
 from fairgrad.audit.monitor import lifelong_error
+from fairgrad.report import Report
 
 
 def rows(seed, n=400, women=0.5, men=0.5):
@@ -207,3 +208,25 @@ def test_days_may_be_alike_by_chance():
     with pytest.raises(ValueError, match="the rows of 'again' are those of 'many'"):
         monitor.update(**days, count=[30_000, 20_000, 25_000, 26_000], batch="again")
     assert len(monitor.batches) == 5
+
+
+def test_charts_show_gaps_in_words_and_when_the_verdict_changed():
+    monitor = Monitor(["demographic_parity", "accuracy_parity"])
+    for day in range(3):
+        batch = rows(day, 200, 0.35, 0.65)
+        monitor.update(1 - batch["y_pred"], **batch, batch=f"2026-03-0{day + 1}")
+    first, second = Report(monitor).figures
+    assert "parity" not in first.title + second.title
+    turned = [row["batch"] for data in first.spec()["datasets"].values() for row in data
+              if "verdict" in row and "level" not in row]  # fmt: skip
+    assert turned == monitor.turns["batch"].tolist()[1:]
+    assert monitor.since in first.note
+
+
+def test_changes_name_people_not_columns():
+    monitor = Monitor("demographic_parity")
+    for day in range(24):
+        monitor.update(**rows(day, 1000, 0.5 if day < 12 else 0.3), batch=f"day {day:02}")
+    told = [sentence for batch in monitor.batches for sentence in batch.changes]
+    assert told
+    assert not any("sex=" in sentence or "demographic_parity" in sentence for sentence in told)

@@ -32,9 +32,10 @@ import numpy as np
 import pandas as pd
 from scipy.special import gammaln, lambertw, ndtr
 
-from fairgrad.audit import words
+from fairgrad.audit import sections, words
 from fairgrad.audit.audit import Audit
 from fairgrad.audit.comparisons import WITHOUT_LABELS
+from fairgrad.audit.record import plain_values
 from fairgrad.audit.verdicts import UNDECIDED, level_limits
 from fairgrad.checks import check_number
 from fairgrad.columns import as_columns, as_pandas
@@ -60,6 +61,13 @@ LEAST_ERROR = 1e-12
 """Smaller errors of a limit are not told apart."""
 TRUE, PREDICTED, COUNT = "true label", "y_pred", "count"
 """Names of columns in the counts of a batch, after the sensitive attributes."""
+LEVELS = ["measure", "attribute", "name", "level", "low", "high"]
+NOTHING_YET = "There are no two groups of people to compare yet."
+WAITING = "Batches that wait for their true labels: {n:,}."
+PROMISE = (
+    "These are averages since {start}, and the verdict has been the same since {since}. You may "
+    "look after every batch: the probability that a verdict is ever wrong is at most {error}."
+)
 
 
 @dataclass
@@ -188,14 +196,11 @@ class Monitor(ShownAndWritten):
         frame[COUNT] = 1 if count is None else np.asarray(count)
         keys = [*columns, TRUE, PREDICTED]
         sums = frame.groupby(keys, dropna=False, observed=True)[COUNT].sum().reset_index()
-        lines = sums.astype(object).where(sums.notna(), None).to_numpy().tolist()
-        counts = [[v.item() if isinstance(v, np.generic) else v for v in line] for line in lines]
+        counts = plain_values(sums.astype(object).where(sums.notna(), None).to_numpy().tolist())
         seen = frame.drop(columns=TRUE).to_csv(index=False)
         digest = hashlib.sha256(seen.encode(errors="replace")).hexdigest()
         new = Batch(str(batch), y_true is not None, counts, digest)
-        late = self._waiting_place(
-            new, is_unlikely=new.chance(is_counted=count is not None) < ALIKE
-        )
+        late = self._waiting_place(new, new.chance(is_counted=count is not None))
         before = self.attributes, self.batches
         self.attributes, self.batches = list(columns), list(self.batches)
         if late is None:
@@ -203,13 +208,16 @@ class Monitor(ShownAndWritten):
         else:
             self.batches[late] = replace(self.batches[late], counts=counts, has_labels=True)
         try:
-            self._look()
+            if self._is_comparable(self.usable):
+                audit, last = self.current_audit(), self.batches[-1]
+                last.levels = _levels(audit).to_numpy().tolist()
+                last.verdict, last.changes = audit.verdict, self._changes()
         except ValueError:
             self.attributes, self.batches = before
             raise
 
-    def _waiting_place(self, new: Batch, *, is_unlikely: bool) -> int | None:
-        """The place of the batch whose labels this one brings; None if it is another one.
+    def _waiting_place(self, new: Batch, chance: float) -> int | None:
+        """The index of the batch whose labels this one brings; None if it is a new batch.
 
         Raises:
             ValueError: if it was counted before.
@@ -224,7 +232,7 @@ class Monitor(ShownAndWritten):
                 return place
             if old.name == new.name:
                 raise ValueError(f"batch: {new.name!r} has been counted before.")
-            if old.digest == new.digest and is_unlikely:
+            if old.digest == new.digest and chance < ALIKE:
                 raise ValueError(
                     f"batch: the rows of {new.name!r} are those of {old.name!r}, counted before."
                 )
@@ -233,13 +241,19 @@ class Monitor(ShownAndWritten):
     @property
     def needs_labels(self) -> bool:
         """Whether a measure compares predictions with true labels."""
-        known = [as_measure(one) for one in self.measures]
-        return not all(isinstance(one, str) and one in WITHOUT_LABELS for one in known)
+        measures = [as_measure(measure) for measure in self.measures]
+        return not all(isinstance(name, str) and name in WITHOUT_LABELS for name in measures)
+
+    @property
+    def usable(self) -> list[Batch]:
+        """The batches that the verdict rests on; the others wait for their labels."""
+        return [batch for batch in self.batches if batch.has_labels or not self.needs_labels]
 
     @property
     def waiting(self) -> list[str]:
         """Names of the batches that wait for their labels."""
-        return [one.name for one in self.batches if self.needs_labels and not one.has_labels]
+        usable = [batch.name for batch in self.usable]
+        return [batch.name for batch in self.batches if batch.name not in usable]
 
     @property
     def verdict(self) -> str:
@@ -247,19 +261,20 @@ class Monitor(ShownAndWritten):
         return self.batches[-1].verdict if self.batches else UNDECIDED
 
     @property
+    def turns(self) -> pd.DataFrame:
+        """The batches that changed the verdict: `batch`, `rows` until then, and `verdict`."""
+        looks = self.to_frame().drop_duplicates("batch")[["batch", "rows", "verdict"]]
+        return looks[looks["verdict"] != looks["verdict"].shift()]
+
+    @property
     def since(self) -> str:
-        """The name of the batch since which the verdict has been the same."""
-        names = [""]
-        for batch in reversed(self.batches):
-            if batch.verdict != self.verdict:
-                break
-            names.append(batch.name)
-        return names[-1]
+        """The name of the batch since which the verdict has been the same; empty without any."""
+        return "".join(self.turns["batch"].tail(1))
 
     @property
     def n_rows(self) -> int:
         """Rows that the verdict rests on."""
-        return sum(one.rows for one in self._usable(self.batches))
+        return sum(batch.rows for batch in self.usable)
 
     def current_audit(self) -> Audit:
         """The audit of all rows so far, with limits that hold at every look.
@@ -267,21 +282,22 @@ class Monitor(ShownAndWritten):
         Raises:
             ValueError: if there are no rows to compare yet.
         """
-        usable = self._usable(self.batches)
+        usable = self.usable
         if not self._is_comparable(usable):
             raise ValueError("batches: there are no two groups and two labels to compare yet.")
-        n = self.n_rows
         findings = self._audit(usable, self.confidence).findings
         n_limits = 2 * max(sum(int(one.comparison.tested.sum()) for one in findings), 1)
-        error = lifelong_error((1 - self.confidence) / n_limits, n, TIGHTEST * usable[0].rows)
-        return self._audit(usable, 1 - max(n_limits * error, LEAST_ERROR))
-
-    def _usable(self, batches: Sequence[Batch]) -> list[Batch]:
-        return [one for one in batches if one.has_labels or not self.needs_labels]
+        first = TIGHTEST * usable[0].rows
+        error = lifelong_error((1 - self.confidence) / n_limits, self.n_rows, first)
+        audit = self._audit(usable, 1 - max(n_limits * error, LEAST_ERROR))
+        audit.confidence = self.confidence  # what its sentences state: that of all looks together
+        return audit
 
     def _is_comparable(self, batches: Sequence[Batch]) -> bool:
         """Whether every attribute has two values, and there are two labels."""
-        lines = [line[:-1] for one in batches for line in one.counts]
+        if not batches:
+            return False
+        lines = [line[:-1] for batch in batches for line in batch.counts]
         *groups, true, predicted = ({*column} - {None} for column in zip(*lines, strict=True))
         return all(len(values) > 1 for values in groups) and len(true | predicted) > 1
 
@@ -302,38 +318,35 @@ class Monitor(ShownAndWritten):
             min_group=self.min_group,
         )
 
-    def _look(self) -> None:
-        """Judges all rows so far, and keeps what is known now with the last batch."""
-        last, usable = self.batches[-1], self._usable(self.batches)
-        if not usable or not self._is_comparable(usable):
-            return
-        audit = self.current_audit()
-        last.verdict = audit.verdict
-        last.levels = _levels(audit).to_numpy().tolist()
-        last.changes = self._changes()
-
     def _changes(self) -> list[str]:
         """Levels that changed between the rows before and after some batch, as sentences.
 
         Only splits at 1, 2, 4, ... batches before the end are tried, since the last change.
         """
-        usable = self._usable(self.batches)
+        usable = self.usable
         look = len(usable)
-        changed = [place for place, one in enumerate(usable) if one.changes]
+        changed = [place for place, batch in enumerate(usable) if batch.changes]
         recent = usable[changed[-1] :] if changed else usable
         splits = [len(recent) - 2**k for k in range(look.bit_length()) if 2**k < len(recent)]
         largest: dict[str, tuple[float, str]] = {}
         for split in splits:
             spent = CHANGE_ALARMS * 6 / np.pi**2 / look**2 / len(splits)
-            parts = recent[:split], recent[split:]
+            sides = recent[:split], recent[split:]
             try:
-                audits = [self._audit(batches, self.confidence) for batches in parts]
-            except ValueError:  # one part lacks a group or a label
+                audits = [self._audit(batches, self.confidence) for batches in sides]
+            except ValueError:  # one side lacks a group or a label
                 continue
             n_levels = sum(len(one.comparison.names) for one in audits[0].findings)
             error = max(spent / (2 * n_levels), LEAST_ERROR)
-            before, after = (_limits(one, error) for one in audits)
+            before, after = (_levels(audit, error) for audit in audits)
             both = before.merge(after, on=["measure", "attribute", "name"])
+            names = {
+                (one.measure, one.attribute, name): told
+                for one in audits[1].findings
+                for name, told in words.told_levels(one).items()
+            }
+            both["told"] = [names.get(tuple(key)) for key in both[LEVELS[:3]].to_numpy()]
+            both = both[both["told"].notna()].reset_index(drop=True)
             rise = both["level_y"] - both["level_x"]
             up = np.hypot(both["level_x"] - both["low_x"], both["high_y"] - both["level_y"])
             down = np.hypot(both["high_x"] - both["level_x"], both["level_y"] - both["low_y"])
@@ -341,8 +354,9 @@ class Monitor(ShownAndWritten):
             for place in np.flatnonzero(np.abs(rise) > reach):
                 row, size = both.iloc[place], float(abs(rise[place]) / reach[place])
                 sentence = (
-                    f"{row['measure']} ({row['name']}) changed from {row['level_x']:+.3f} to "
-                    f"{row['level_y']:+.3f} about {recent[split].name}."
+                    f"The gap of {row['told']} changed from {100 * row['level_x']:+.1f} to "
+                    f"{100 * row['level_y']:+.1f} points about {recent[split].name} "
+                    f"({words.in_the_middle(row['measure'])})."
                 )
                 key = f"{row['measure']} {row['name']}"
                 largest[key] = max(largest.get(key, (0.0, "")), (size, sentence))
@@ -351,73 +365,39 @@ class Monitor(ShownAndWritten):
     @property
     def conclusion(self) -> tuple[str, ...]:
         """The verdict on all rows so far, in sentences."""
-        waiting = len(self.waiting)
-        waits = [f"{waiting:,} batches wait for their true labels."] if waiting else []
-        if not self.batches or not self.batches[-1].levels:
-            return ("There are no two groups of people to compare yet.", *waits)
-        of_means = [line for line in self.batches[-1].levels if line[0] != "four_fifths_rule"]
-        names: dict[Any, tuple[bool, str]] = {}
-        for one in self.current_audit().findings:
-            told = zip(one.comparison.valued, words.level_names(one), strict=True)
-            keys = ((one.measure, name) for name in one.comparison.names)
-            names |= dict(zip(keys, told, strict=True))
-        # Of two labels one says what the other does: the desirable one is told.
-        measure, _, name, level, low, high = max(
-            of_means or self.batches[-1].levels,
-            key=lambda line: (round(abs(line[3]), 9), names.get((line[0], line[2]), (False,))[0]),
-        )
-        judged = words.capitalized(words.short(self.verdict)[2:])
-        who = words.in_sentence(names.get((measure, name), (False, name))[1])
-        way, sign = ("above", 100) if level > 0 else ("below", -100)
-        low, high = sorted((sign * low, sign * high))
-        by = f"; {words.in_the_middle(measure)}" if len(self.measures) > 1 else ""
-        allowed = ""
-        if not isinstance(self.tolerance, (str, dict)):
-            allowed = f"; up to {words.points(self.tolerance)} points are tolerated"
-        worst = (
-            f"{judged} since {self.since}. On average since {self.batches[0].name}, the rate of "
-            f"{who} is {words.points(abs(level))} points {way} the overall rate (interval "
-            f"{low:.1f} to {high:.1f}{by}; {words.n_of(self.n_rows, 'row')}){allowed}."
-        )
-        promise = (
-            "You may look after every batch: the probability that a verdict is ever wrong is at "
-            f"most {100 * (1 - self.confidence):.4g} %."
-        )
-        return (worst, promise, *waits)
+        return tuple(self.sections[0].sentences)
 
     @property
     def sections(self) -> tuple[Section, ...]:
         """The verdict, its history and the changes that were detected."""
-        title = f"{words.SIGNS[self.verdict]} {words.capitalized(self.verdict)}"
-        before = [None, *(one.verdict for one in self.batches)]
-        reached = [
-            (one.name, f"{rows:,}", words.short(one.verdict))
-            for last, one, rows in zip(before, self.batches, self._row_sums(), strict=False)
-            if last != one.verdict
+        first = Section("summary", f"{words.SIGNS[UNDECIDED]} Undecided", [NOTHING_YET])
+        waits = [WAITING.format(n=len(self.waiting))] if self.waiting else []
+        if self._is_comparable(self.usable):
+            error = f"{100 * (1 - self.confidence):.4g} %"
+            promise = PROMISE.format(start=self.batches[0].name, since=self.since, error=error)
+            first = sections.brief_section(self.current_audit(), [])
+            waits = [promise, *waits]
+        turns = [
+            (name, f"{n:,}", words.short(verdict)) for name, n, verdict in self.turns.to_numpy()
         ]
         blocks = [
-            Block("Levels over time", chart="monitor"),
-            Block("When the verdict changed", ("batch", "rows", "verdict"), reached),
+            Block("Gaps between groups over time", chart="monitor" if self.to_frame().size else ""),
+            Block("When the verdict changed", ("batch", "rows", "verdict"), turns),
         ]
-        changes = [sentence for one in self.batches for sentence in one.changes]
+        changes = [sentence for batch in self.batches for sentence in batch.changes]
         if changes:
             blocks.append(Block("Changes detected", sentences=changes, is_warning=True))
-        return (Section("summary", title, self.conclusion, tuple(blocks)),)
-
-    def _row_sums(self) -> list[int]:
-        """Rows up to each batch."""
-        sums: list[int] = np.cumsum([one.rows for one in self.batches]).tolist()
-        return sums
+        return (first._replace(sentences=(*first.sentences, *waits), blocks=blocks),)
 
     def to_frame(self) -> pd.DataFrame:
         """The levels and their limits after each batch, as they were at the time."""
-        columns = ["batch", "rows", "verdict", *LEVELS]
+        rows = np.cumsum([batch.rows for batch in self.batches]).tolist()
         lines = [
-            [batch.name, rows, batch.verdict, *line]
-            for batch, rows in zip(self.batches, self._row_sums(), strict=True)
+            [batch.name, n, batch.verdict, *line]
+            for batch, n in zip(self.batches, rows, strict=True)
             for line in batch.levels
         ]
-        return pd.DataFrame(lines, columns=columns)
+        return pd.DataFrame(lines, columns=["batch", "rows", "verdict", *LEVELS])
 
     def to_dict(self) -> dict[str, Any]:
         """Everything the monitor knows, as plain values."""
@@ -485,24 +465,17 @@ class Monitor(ShownAndWritten):
         return f"<Monitor of {len(self.batches)} batches, {self.n_rows:,} rows: {self.verdict}>"
 
 
-LEVELS = ["measure", "attribute", "name", "level", "low", "high"]
+def _levels(audit: Audit, error: float | None = None) -> pd.DataFrame:
+    """The levels and their intervals, or limits each of which is wrong with a probability.
 
-
-def _levels(audit: Audit) -> pd.DataFrame:
-    return audit.to_frame("levels")[LEVELS].dropna()
-
-
-def _limits(audit: Audit, error: float) -> pd.DataFrame:
-    """The levels, with limits each of which is wrong with this probability.
-
-    Unlike the intervals of an audit they do not depend on the tolerance.
+    Unlike the intervals, these limits do not depend on the tolerance.
     """
-    parts = []
+    frames = []
     for one in audit.findings:
-        columns = (one.measure, one.attribute, list(one.comparison.names), one.levels)
-        values = (*columns, *level_limits(one.comparison, error))
-        parts.append(pd.DataFrame(dict(zip(LEVELS, values, strict=True))))
-    return pd.concat(parts, ignore_index=True).dropna()
+        ends = one.level_intervals if error is None else level_limits(one.comparison, error)
+        columns = (one.measure, one.attribute, list(one.comparison.names), one.levels, *ends)
+        frames.append(pd.DataFrame(dict(zip(LEVELS, columns, strict=True))))
+    return pd.concat(frames, ignore_index=True).dropna()
 
 
 def lifelong_error(error: float, n_rows: float, tightest: float) -> float:

@@ -204,6 +204,17 @@ def level_names(finding: Finding) -> tuple[str, ...]:
     return tuple(names)
 
 
+def told_levels(finding: Finding) -> dict[str, str]:
+    """The levels to tell, by name, in words: of two labels those of the desirable one.
+
+    The other label's levels are the same with the opposite sign.
+    """
+    comparison = finding.comparison
+    is_told = comparison.valued | (finding.table.n_labels > 2)
+    names = zip(comparison.names, level_names(finding), is_told, strict=True)
+    return {name: text for name, text, told in names if told}
+
+
 def short(verdict: str) -> str:
     """A verdict in one word after its sign."""
     return f"{SIGNS[verdict]} {verdict.split(maxsplit=1)[0]}"

@@ -6,7 +6,6 @@ heading and how. The table gives the tooltips, and the data that stand below the
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -50,6 +49,14 @@ X, Y = partial(alt.X, type="quantitative"), partial(alt.Y, type="quantitative")
 """Axes of numbers."""
 NOT_DRAWN = frozenset({"attribute", "measure", "trials", "quantity", "beyond"})
 """Columns of frames that are the same in all records of a chart, or not part of it."""
+MONITORED = {
+    "demographic_parity": "Gaps in how often {label} is predicted",
+    "equalized_odds": "Gaps in how often each label is predicted where it is true",
+    "equality_of_opportunity": "Gaps in how often {label} is predicted where it is true",
+    "accuracy_parity": "Gaps in how often predictions are right",
+    "four_fifths_rule": "How often {label} is predicted, minus 0.8 of another group's rate",
+}
+"""What the gaps of a measure are between."""
 WITHOUT = "without the fairness constraint"
 BOUNDS: Table = {"low": ("from", percent), "high": ("to", percent)}
 LEVELS: Table = {"level": ("F", number), "low": ("from", number), "high": ("to", number)}
@@ -349,9 +356,8 @@ def _diagonal(x: str, y: str) -> alt.Chart:
 
 
 def monitor_figures(monitor: Monitor) -> list[ReportFigure]:
-    """One chart per measure and way of grouping: the limits of each level after every batch."""
-    levels = monitor.to_frame()
-    findings = {(one.measure, one.attribute): one for one in monitor.current_audit().findings}
+    """One chart per measure and way of grouping: the limits of each gap after every batch."""
+    audit, levels = monitor.current_audit(), monitor.to_frame()
     dates = pd.to_datetime(levels["batch"], format="ISO8601", errors="coerce")
     x = alt.X("batch:O", title=None, sort=None)
     if dates.notna().all():
@@ -359,32 +365,38 @@ def monitor_figures(monitor: Monitor) -> list[ReportFigure]:
     table: Table = {
         "batch": ("batch", str), "name": ("group", str), **LEVELS, "level": ("gap", number),
     }  # fmt: skip
-    y = partial(Y, title="mean gap to the overall rate since the start")
+    y = partial(Y, title="average gap since the start")
+    turns: Records = monitor.turns.iloc[1:].to_dict(orient="records")
+    turned = alt.Chart(fig.data(turns)).mark_rule(color=fig.var("ink"), strokeDash=[2, 2])
+    told = [f"{words.short(row['verdict'])[2:]} since {row['batch']}" for row in turns]
+    note = f"Vertical lines: the verdict changed ({', '.join(told)})." if turns else ""
     figures = []
-    pairs = levels[["measure", "attribute"]].drop_duplicates().to_numpy().tolist()
-    for position, (measure, attribute) in enumerate(pairs):
-        of_finding = levels[(levels["measure"] == measure) & (levels["attribute"] == attribute)]
-        finding = findings[measure, attribute]
-        names = dict(zip(finding.comparison.names, words.level_names(finding), strict=True))
-        of_finding = of_finding.assign(name=[names.get(n, n) for n in of_finding["name"]])
+    for position, finding in enumerate(audit.findings):
+        names = words.told_levels(finding)
+        is_shown = (levels["measure"] == finding.measure) & levels["name"].isin(list(names))
+        of_finding = levels[is_shown & (levels["attribute"] == finding.attribute)]
+        of_finding = of_finding.assign(name=of_finding["name"].map(names))
         records = of_finding.to_dict(orient="records")
-        if len(finding.table.groups.labels) == 2 and finding.comparison.rate == "selection rate":
-            # The levels of the other label are the same with the opposite sign.
-            valued = itertools.compress(names.values(), finding.comparison.valued)
-            of_finding = of_finding[of_finding["name"].isin([*valued])]
         largest = of_finding["level"].abs().groupby(of_finding["name"]).max()
         shown = largest.nlargest(MOST_LEVEL_LINES).index.tolist()
         drawn = [row for row in records if row["name"] in shown]
         layers = _line_chart(drawn, table, x, y, "level", "name", shown, band=True)
-        layers.insert(0, fig.rule_at(0.0).encode(y="at:Q"))
-        if isinstance(monitor.tolerance, float):  # "80%" does not look at the levels themselves
-            band = _band((-monitor.tolerance, monitor.tolerance))
-            layers.insert(0, band.encode(y=y("from"), y2="to:Q"))
-        title, last = f"{words.title(measure)} by {attribute}", levels["batch"].iloc[-1]
-        told = _in_words([row for row in records if row["batch"] == last], "name", "level", number)
-        alt_text = f"Levels of {title} after each batch; after {last}: {told}."
-        chart = alt.layer(*layers)
-        figures.append(_figure(f"monitor-{position}", title, chart, records, table, alt_text, 240))
+        layers = [fig.rule_at(0.0).encode(y="at:Q"), *layers, turned.encode(x=x)]
+        shaded = ""
+        if finding.tolerance.kind == "level":  # ratios do not look at the levels themselves
+            limit = finding.tolerance.value
+            layers.insert(0, _band((-limit, limit)).encode(y=y("from"), y2="to:Q"))
+            shaded = f"Shaded: gaps of up to {words.points(limit)} points are tolerated. "
+        is_of_one = len(audit.labels) == 2 or finding.measure == "equality_of_opportunity"
+        label = words.conjoined([*map(str, audit.desirable)]) if is_of_one else "each label"
+        how = MONITORED.get(finding.measure, words.title(finding.measure)).format(label=label)
+        title, last = f"{how}, by {finding.attribute}", levels["batch"].iloc[-1]
+        ends = _in_words([row for row in records if row["batch"] == last], "name", "level", number)
+        figures.append(_figure(
+            f"monitor-{position}", title, alt.layer(*layers), records, table,
+            f"{title}: gaps after each batch; after {last}: {ends}. {note}",
+            240, note=f"{shaded}{note}".strip(),
+        ))  # fmt: skip
     return figures
 
 
