@@ -212,7 +212,7 @@ def test_days_may_be_alike_by_chance():
 
 def test_charts_show_gaps_in_words_and_when_the_verdict_changed():
     monitor = Monitor(["demographic_parity", "accuracy_parity"])
-    for day in range(3):
+    for day in range(6):
         batch = rows(day, 200, 0.35, 0.65)
         monitor.update(1 - batch["y_pred"], **batch, batch=f"2026-03-0{day + 1}")
     first, second = Report(monitor).figures
