@@ -222,6 +222,28 @@ def test_every_source_has_published_figures_and_known_cells():
         assert set(own.loc[own["whose"] == BASELINE, "method"]) <= baselines
 
 
+@pytest.mark.parametrize(
+    ("gap", "seeds", "check"),
+    [
+        (0.11, 3, "agrees"),
+        (0.14, 3, tables.WITH_THEIRS),
+        (0.16, 3, "differs"),
+        (0.10, 1, "not checked"),
+    ],
+)
+def test_baselines_are_compared_with_both_errors(gap, seeds, check):
+    """Ours has a standard error of 0.01, the published one of 0.02."""
+    model = {"source": "ffb", "cell": "a", "measure": "b", "method": "net", "whose": BASELINE}
+    both = pd.DataFrame(
+        {**model, "made": made, "accuracy": 0.8, "accuracy_se": 0.01, **figures}
+        for made, figures in {
+            tables.RUN_HERE: {"gap": gap, "gap_se": 0.01, "seeds": seeds},
+            "published": {"gap": 0.10, "gap_se": 0.02},
+        }.items()
+    )
+    assert tables.baselines(both)["check"].tolist() == [check]
+
+
 def test_the_committed_page_shows_the_committed_tables():
     root = Path(__file__).parents[2]
     page = (root / "docs" / "results" / "published.md").read_text(encoding="utf-8")

@@ -6,7 +6,6 @@ A line ``<!-- table: published_ffb.csv -->`` says which file the lines up to ``<
 from __future__ import annotations
 
 import re
-from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -133,6 +132,6 @@ def _figures(row: Mapping[Any, Any], ending: str = "") -> str:
     """
     parts = []
     for name in ("accuracy", "gap"):
-        numbers = [row[name + ending], nan if ending else row[f"{name}_se"]]
+        numbers = [row[name + ending], row[f"{name}_se{ending}"]]
         parts.append(" ± ".join(f"{n:.4f}".lstrip("0") for n in numbers if pd.notna(n)))
     return " / ".join(filter(None, parts))
