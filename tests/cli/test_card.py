@@ -8,6 +8,7 @@ from huggingface_hub import ModelCard
 
 from fairgrad.audit import Audit
 from fairgrad.cli.output import hub_header
+from fairgrad.text import escape
 
 
 def test_the_hub_reads_the_card_of_a_model(fitted):
@@ -18,6 +19,7 @@ def test_the_hub_reads_the_card_of_a_model(fitted):
     assert card.data.pipeline_tag == "tabular-classification"
     assert "fairness" in card.data.tags
     assert card.text.lstrip().startswith("# A fair classifier of income")
+    assert card.text.count(escape(audit["conclusion"])) == 1
     results = {one.metric_name: one for one in card.data.eval_results}
     unfair = {
         f"mean |F|, {one['measure']}, {one['attribute']}": one["unfairness"]

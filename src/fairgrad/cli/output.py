@@ -228,14 +228,14 @@ def model_card(outcome: AuditedModel, table: str, facts: dict[str, str]) -> str:
     from fairgrad.audit import words  # noqa: PLC0415 - predictions need no SciPy
 
     audit, target = outcome.audit, outcome.prepared.columns.target
-    verdict = f"**{audit.sections[0].title[:1]} {escape(audit.conclusion)}**"
     measures = words.conjoined([name.replace("_", " ") for name in outcome.settings.measures])
     features = ", ".join(f"{escape(f.name)} ({f.kind})" for f in outcome.prepared.encoder.features_)
     parts = [
         hub_header(audit, f"classifier of {target}", table),
         f"# A fair classifier of {escape(target)}",
-        f"Trained by fairgrad {fairgrad.__version__} on {escape(table)} for {measures}. {verdict}",
+        f"Trained by fairgrad {fairgrad.__version__} on {escape(table)} for {measures}.",
         *(f"**{escape(fault)}**" for fault in outcome.trained.faults),
+        audit.to_markdown().rstrip(),
         "## Use it with care",
         USE.rstrip(),
         "## Bias, risks and limitations",
@@ -245,7 +245,6 @@ def model_card(outcome: AuditedModel, table: str, facts: dict[str, str]) -> str:
         "## What a table needs for predictions",
         TABLES.rstrip(),
         f"Features: {features}.",
-        audit.to_markdown().rstrip(),
     ]
     return "\n\n".join(parts) + "\n"
 
