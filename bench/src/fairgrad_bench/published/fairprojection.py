@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.linear_model import LogisticRegression
 
 from fairgrad_bench.published.ours import OTHER_BASE, our_methods
 from fairgrad_bench.published.source import (
@@ -24,6 +23,7 @@ from fairgrad_bench.published.source import (
     Split,
     label_gaps,
     largest_gap,
+    logistic,
     propublica,
     split_test_first,
 )
@@ -57,13 +57,6 @@ def gaps(test: Rows, predicted: Any) -> dict[str, float]:
         "equalized_odds": float(np.mean(label_gaps(test, predicted))),
         "demographic_parity": largest_gap(predicted, test.s),
     }
-
-
-def logistic(split: Split, _: str, __: int) -> Any:
-    """The authors' unconstrained model, with race among the features."""
-    model = LogisticRegression(random_state=42, max_iter=10000)
-    model.fit(np.column_stack([split.train.X, split.train.s]), split.train.y)
-    return model.predict(np.column_stack([split.test.X, split.test.s]))
 
 
 SOURCE = Source(

@@ -11,11 +11,12 @@ biographies are not at hand.
 
 from __future__ import annotations
 
+from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from fairgrad_bench.published.ours import our_methods
@@ -26,6 +27,7 @@ from fairgrad_bench.published.source import (
     Source,
     Split,
     largest_gap,
+    logistic,
     read_table,
     split_test_first,
 )
@@ -57,12 +59,6 @@ def gaps(test: Rows, predicted: Any) -> dict[str, float]:
     }
 
 
-def logistic(split: Split, _: str, __: int) -> Any:
-    """The authors' unconstrained model."""
-    model = LogisticRegression(max_iter=10000)
-    return model.fit(split.train.X, split.train.y).predict(split.test.X)
-
-
 def one_label(split: Split, _: str, __: int) -> Any:
     """The most frequent label for everybody, which is fair."""
     return np.full(len(split.test.y), np.bincount(split.train.y).argmax())
@@ -76,7 +72,9 @@ SOURCE = Source(
     split=split,
     gaps=gaps,
     methods={
-        "logistic regression": Method(logistic, BASELINE, uses_measure=False),
+        "logistic regression": Method(
+            partial(logistic, features=attrgetter("X")), BASELINE, uses_measure=False
+        ),
         "one label for everybody": Method(one_label, BASELINE, uses_measure=False),
         **our_methods(),
     },

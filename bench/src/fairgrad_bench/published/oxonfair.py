@@ -28,6 +28,7 @@ from fairgrad_bench.published.source import (
     Split,
     rates,
     read_table,
+    with_group,
 )
 
 EPSILON = 0.02
@@ -61,20 +62,15 @@ def gaps(test: Rows, predicted: Any) -> dict[str, float]:
     return {"demographic_parity": float(pairs.sum() / (len(shares) * (len(shares) - 1)))}
 
 
-def with_race(rows: Rows) -> Any:
-    """Features with race among them."""
-    return np.column_stack([rows.X, rows.s])
-
-
 def trees(split: Split, _: str, __: int) -> Any:
     """The notebook's unconstrained model."""
-    return _fitted(split).predict(with_race(split.test))
+    return _fitted(split).predict(with_group(split.test))
 
 
 def _fitted(split: Split) -> Any:
     from xgboost import XGBClassifier  # noqa: PLC0415 - an extra, slow to import
 
-    return XGBClassifier(n_jobs=1).fit(with_race(split.train), split.train.y)
+    return XGBClassifier(n_jobs=1).fit(with_group(split.train), split.train.y)
 
 
 def run_oxonfair(split: Split, _: str, __: int) -> Any:
@@ -89,7 +85,7 @@ def run_oxonfair(split: Split, _: str, __: int) -> Any:
     )
 
     def data(rows: Rows) -> Any:
-        return DataDict(rows.y, pd.DataFrame(with_race(rows)), rows.s)
+        return DataDict(rows.y, pd.DataFrame(with_group(rows)), rows.s)
 
     model = FairPredictor(_fitted(split), data(split.train))
     search = efficient_compute.grid_search
@@ -111,8 +107,8 @@ def run_fairlearn(split: Split, _: str, seed: int) -> Any:
     from xgboost import XGBClassifier  # noqa: PLC0415 - as above
 
     model = ExponentiatedGradient(XGBClassifier(n_jobs=1), DemographicParity())
-    model.fit(with_race(split.train), split.train.y, sensitive_features=split.train.s)
-    return np.asarray(model.predict(with_race(split.test), random_state=seed))
+    model.fit(with_group(split.train), split.train.y, sensitive_features=split.train.s)
+    return np.asarray(model.predict(with_group(split.test), random_state=seed))
 
 
 SOURCE = Source(

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 
 from fairgrad_bench.datasets.places import CorruptFileError, DataNotFoundError, places
@@ -176,6 +177,17 @@ def largest_gap(selected: Any, s: Any) -> float:
     """The largest difference of the groups' shares of selected rows."""
     shares = rates(selected, s)
     return float(shares.max() - shares.min())
+
+
+def with_group(rows: Rows) -> Any:
+    """The features with the group as one more column."""
+    return np.column_stack([rows.X, rows.s])
+
+
+def logistic(split: Split, _: str, __: int, features: Callable[[Rows], Any] = with_group) -> Any:
+    """An unconstrained model of several authors; it learns from the training rows."""
+    model = LogisticRegression(max_iter=10000).fit(features(split.train), split.train.y)
+    return model.predict(features(split.test))
 
 
 def label_gaps(test: Rows, predicted: Any) -> list[float]:
