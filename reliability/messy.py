@@ -164,7 +164,7 @@ def _write_excel(
 def misread(file: MessyFile) -> str:
     """What is wrong about how a file is read; empty if nothing is."""
     frame = read_table(file.path)
-    roles = ColumnRoles("hired", ("sex",), ignore_case=True)
+    roles = ColumnRoles("hired", ("sex",), ignore_case=file.has_spellings)
     found = [
         *(_of_spellings(frame) if file.has_spellings else ()),
         *_of_content(roles.merged(frame), file.truth),

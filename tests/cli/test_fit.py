@@ -113,6 +113,17 @@ def test_takes_the_model_of_a_frontier_that_fits_the_bound(program, adult, tmp_p
     program("predict", folder, adult).check()
 
 
+def test_a_fair_model_that_changes_nothing_says_so(here, tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=3000), "sex": rng.choice(["F", "M"], 3000)})
+    frame.assign(y=(frame["x"] > 0).astype(int)).to_csv(tmp_path / "easy.csv", index=False)
+    ask = ("--target", "y", "--sensitive", "sex", "--tolerance", "0.3", "--json")
+    ran = here("fit", tmp_path / "easy.csv", *ask, "--out", tmp_path / "m").check().json
+    assert ran["accuracy"] == ran["plain_accuracy"]
+    assert any("same decisions as the plain one" in note for note in ran["notes"])
+    assert not ran["faults"]
+
+
 def test_fit_and_frontier_choose_the_same_model(program, adult, tmp_path):
     """At the same tolerance, however many further models the frontier shows."""
     named = [adult, "--target", "income", "--sensitive", "sex", "--epochs", 4, "--json"]

@@ -73,6 +73,15 @@ def test_every_model_is_audited_on_all_rows_held_out(here, folder, people, tmp_p
     assert whole["audit"]["accuracy"] == pytest.approx(found["accuracy"], abs=0.03)
 
 
+def test_a_small_file_of_text_is_sampled_too(here, people, tmp_path):
+    amounts = pd.Series(np.arange(len(people)) * 0.25 + 1000).map("{:,.2f}".format)
+    people.assign(amount=amounts.to_numpy()).to_csv(tmp_path / "people.csv", index=False)
+    fit = fitted(here, tmp_path / "people.csv", tmp_path / "model")
+    features = json.loads((tmp_path / "model/fairgrad.json").read_text())["features"]
+    assert features["amount"] == "number"  # whatever its many texts look like
+    assert fit["rows"]["training_and_validation"] < 1_600
+
+
 def test_a_frontier_of_a_sample(here, folder):
     ran = here("frontier", folder, *ASK, "--train-rows", "1500", "--points", "6").check()
     assert "of 6,000 rows" in " ".join((ran.out + ran.err).split())

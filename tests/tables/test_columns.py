@@ -138,6 +138,37 @@ def test_values_that_differ_in_spelling_alone_stop(people, name, part):
         assert len(column.cat.categories) == len(VARIANTS[name][1])
 
 
+def test_ignoring_case_where_nothing_differs_is_refused(people):
+    ignoring = replace(ROLES, ignore_case=True)
+    with pytest.raises(ValueError, match="--ignore-case has no effect"):
+        ignoring.apply(people)
+    # Another table, or another day, may have other spellings.
+    assert len(ignoring.apply(people, is_only=False)) == N
+    assert len(replace(ignoring, is_part=True).merged(people)) == N
+
+
+def test_a_point_among_numbers_is_a_missing_value(people, tmp_path):
+    chance = np.random.default_rng(2)
+    points = {name: chance.random(N) < 0.1 for name in ("x", "place", "y")}
+    odd = people.assign(place=chance.choice(["a", "b"], N), y=(people["y"] == "yes").astype(int))
+    for name, rows in points.items():
+        odd[name] = odd[name].astype(object).where(~rows, ".")
+    odd.to_csv(tmp_path / "sas.csv", index=False)
+    table = ROLES.apply(read_table(tmp_path / "sas.csv"))
+    known = ~points["y"]
+    notes = " ".join(table.notes)
+    np.testing.assert_array_equal(table.features["x"].isna(), points["x"][known])
+    assert f"x {points['x'][known].sum()} ('.')" in notes
+    assert f"{points['y'].sum()} rows left out (no y ('.'))" in notes
+    assert (table.features["place"] == ".").sum() == points["place"][known].sum()
+    assert f"place: '.' ({points['place'].sum()} rows) is read as text" in notes
+
+
+def test_a_list_of_columns_is_answered_with_what_to_type(people):
+    with pytest.raises(ValueError, match="use --drop x --drop sex"):
+        ColumnRoles("y", ("sex",), drop=("x, sex",)).apply(people)
+
+
 def test_values_that_stand_for_themselves_stay_apart(people):
     odd = people.assign(sex=np.resize(["ms", "MS", "mr"], N))
     kept = replace(ROLES, value_map={"MS": "MS"}).apply(odd)

@@ -14,8 +14,6 @@ from fairgrad.tables.features import check_columns, describe_groups
 from fairgrad.tables.reading import (
     ReadingReport,
     column_names,
-    has_duckdb,
-    is_scanned,
     read_table,
     table_name,
 )
@@ -129,7 +127,7 @@ def read_prepared(request: FitRequest, folder: Path) -> PreparedTable:
     The folder is for large files of text, and needed as long as the table is.
     """
     table, options = request.table, request.reading
-    sampled = _sampled(request, folder) if is_scanned(table) or not has_duckdb() else None
+    sampled = _sampled(request, folder)
     if isinstance(sampled, PreparedTable):
         return sampled
     if request.key:
@@ -180,7 +178,8 @@ def prepare(
     """
     columns, missing = replace(request.columns, drop=()), request.reading.missing
     weight = None if request.weight is None else _weights(frame, request.weight)
-    people = columns.apply(frame if weight is None else frame.drop(columns=request.weight))
+    table = frame if weight is None else frame.drop(columns=request.weight)
+    people = columns.apply(table, is_only=request.test is None)
     _check_people(people, columns, request)
     numbers = people.rows
 

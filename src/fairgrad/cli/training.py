@@ -21,6 +21,7 @@ from fairgrad.audit.certificate import LIKELY
 from fairgrad.audit.counts import mean_costs
 from fairgrad.audit.verdicts import tolerated_ratio
 from fairgrad.aware import to_predict
+from fairgrad.checks import warn
 from fairgrad.cli import output
 from fairgrad.cli.folder import BASELINE, PREDICTED, SavedModel, provenance, same_data
 from fairgrad.cli.prepared import group_membership, read_prepared
@@ -338,9 +339,16 @@ def _choose(frontier: Frontier, prepared: PreparedTable, request: FitRequest) ->
         tolerated = request.tolerance if isinstance(request.tolerance, float) else None
         frontier.warn_of_fault(chosen, bounded_by, None if request.exact else tolerated)
     models, epsilons = frontier.estimators_, frontier.points_["epsilon"].to_numpy()
+    plain = int(epsilons.argmax()) if np.isinf(epsilons.max()) else None
+    judged = frontier.audits_["validation"]
+    if plain is not None and (judged[chosen].predicted == judged[plain].predicted).all():
+        warn(
+            "The fair model makes the same decisions as the plain one on all validation rows: "
+            "fairness changes nothing here."
+        )
     return TrainedModels(
         models[chosen],
-        models[int(epsilons.argmax())] if np.isinf(epsilons.max()) else None,
+        None if plain is None else models[plain],
         frontier if request.points is not None else None,
         chosen,
     )

@@ -33,7 +33,7 @@ SENTINEL_DAYS = ("1900-01-01", "1899-12-31", "9999-12-31", "2999-12-31")
 SENTINEL_TEXTS = re.compile(
     r"(?i)refused?( to answer)?|don'?t know|dk|unknown|not (available|applicable|known|stated)"
     r"|no (answer|response|data)|prefer not to (say|answer)|missing|iap|inap(plicable)?"
-    r"|\?+|-+|\.+|tbd|n\.a\."
+    r"|\?+|-+|\.\.+|tbd|n\.a\."
 )
 _FEWEST_SENTINELS = 3
 _MOST_LISTED = 5

@@ -173,8 +173,10 @@ class ColumnRoles:
             if both:
                 raise ValueError(f"--drop and --{argument} both name {both[0]!r}; use only one")
 
-    def apply(self, frame: pd.DataFrame) -> LabelledTable:
+    def apply(self, frame: pd.DataFrame, *, is_only: bool = True) -> LabelledTable:
         """Label, groups and features of a table; rows without a label are left out.
+
+        `is_only` says that there is no other table, such as one to judge the model on.
 
         Raises:
             ValueError: if a column cannot play its part; the message says why.
@@ -198,7 +200,7 @@ class ColumnRoles:
                 raise ValueError(
                     f"--categorical has no effect: {column.name!r} holds texts; leave it out"
                 )
-        labelled = self.merged(labelled)
+        labelled = self.merged(labelled, is_only=is_only)
         label, groups = self.label(labelled), self.groups(labelled)
         from fairgrad.tables.encoder import TableEncoder  # noqa: PLC0415 - audits need none
 
@@ -212,7 +214,8 @@ class ColumnRoles:
         copies = first_copies(labelled)
         n_copies = int((copies != np.arange(len(copies))).sum())
         are_copies = 0 < n_copies < COPIES_SHARE * len(copies)
-        left_out = f"{counted(n_left_out, 'row')} left out (no {self.target})."
+        why = report.gap_words(self.target)
+        left_out = f"{counted(n_left_out, 'row')} left out (no {self.target}{why})."
         told = (
             *([left_out] if n_left_out else ()),
             *report.sentences(map(str, frame.columns)),
@@ -241,14 +244,18 @@ class ColumnRoles:
                 why = report.gap_words(str(name))
                 yield f"{name} is unknown in {counted(n, 'row')}{why}; they are kept."
 
-    def merged(self, frame: pd.DataFrame, times: Times = None) -> pd.DataFrame:
+    def merged(
+        self, frame: pd.DataFrame, times: Times = None, *, is_only: bool = True
+    ) -> pd.DataFrame:
         """The table with one spelling of each value of the target and the sensitive columns.
 
         `times` says how many rows each row stands for, if it is a table of counts.
 
         Raises:
-            ValueError: if values differ in spelling alone, unless the user says what is meant.
+            ValueError: if values differ in spelling alone, unless the user says what is meant; or
+                if none do although the user says so, and this is the only table.
         """
+        merged = {}
         for name in (self.target, *self.sensitive):
             is_text = name in frame and column_kind(frame[name]) == "category"
             if not is_text or name in self.bins:
@@ -256,8 +263,14 @@ class ColumnRoles:
             named = as_categories(frame[name])
             spelling = self._spellings(named, times)
             if any(value != meant for value, meant in spelling.items()):
-                frame = frame.assign(**{name: as_categories(named.astype(object).map(spelling))})
-        return frame
+                merged[name] = as_categories(named.astype(object).map(spelling))
+        if self.ignore_case and is_only and not merged and not self.is_part:
+            raise ValueError(
+                "--ignore-case has no effect: no values of "
+                f"{', '.join((self.target, *self.sensitive))} differ in case, spaces or accents "
+                "only; leave it out"
+            )
+        return frame.assign(**merged)
 
     def _spellings(self, named: pd.Series, times: Times) -> dict[str, str]:
         """The value that each value of a column stands for."""
@@ -336,7 +349,7 @@ class ColumnRoles:
         rows = np.flatnonzero(frame[self.target].notna().to_numpy())
         if not len(rows):
             raise ValueError(f"the table to judge on has no row with a value of {self.target!r}")
-        labelled = self.merged(frame.iloc[rows].reset_index(drop=True))
+        labelled = self.merged(frame.iloc[rows].reset_index(drop=True), is_only=False)
         label = self._named(self._column(labelled, self.target))
         if self.ignore_case:
             known = {_plain(name): name for name in labels}
@@ -412,7 +425,7 @@ def check_named(wanted: Iterable[str], names: Sequence[str], argument: str) -> N
         if name not in names:
             raise ValueError(
                 f"{argument} names the column {name!r}, which the table lacks; "
-                f"{_suggestion(name, names)}"
+                f"{_suggestion(name, names, argument)}"
             )
 
 
@@ -423,7 +436,10 @@ def number_column(frame: pd.DataFrame, name: str, argument: str) -> NDArray[np.f
     return as_numbers(frame[name])
 
 
-def _suggestion(name: str, names: Sequence[str]) -> str:
+def _suggestion(name: str, names: Sequence[str], argument: str) -> str:
+    listed = [column.strip() for column in name.split(",")]
+    if set(listed) <= set(names):
+        return f"use {' '.join(f'{argument} {column}' for column in listed)}"
     lower = {known.lower(): known for known in names}
     near = [lower[match] for match in get_close_matches(name.lower(), lower, n=3, cutoff=0.5)]
     if near:

@@ -21,13 +21,16 @@ import pandas as pd
 from fairgrad.tables.parquet import parquet_size
 from fairgrad.tables.reading import (
     LARGE,
+    PACKED_TEXTS,
     PIECE,
+    WHOLE_ENDINGS,
     all_files,
+    column_names,
     has_duckdb,
     is_parquet,
-    is_scanned,
     plain_frame,
     read_pieces,
+    table_bytes,
     table_files,
 )
 from fairgrad.tables.roles import check_named
@@ -58,6 +61,9 @@ VALUE_BYTES = 64
 
 MEMORY_SHARE = 0.5
 """Share of the free memory that the rows may take."""
+
+MOST_PACKED = 20
+"""How many times its size a packed file of text may hold."""
 
 JUDGED_SHARE = 0.25
 """Rows held out that are also read, as a share of the rows to train on: some figures need rows."""
@@ -238,19 +244,21 @@ def needs_sample(source: TableSource, options: ReadingOptions, wanted: int, test
         ImportError: if a sample is needed and duckdb is not installed.
         ScanError: if duckdb cannot read the table.
     """
-    if not has_duckdb():
-        files = table_files(source)
-        is_text = not all(is_parquet(path) for path in files)
-        size = sum(path.stat().st_size for path in files) if is_text else 0
-        if is_text and size < 16 * LARGE:
-            return False
-        if not is_text and (1 - test) * parquet_size(files)[0] <= wanted:
-            return False
-    elif not is_scanned(source):
+    files, names = table_files(source), column_names(source, options)
+    limit, is_text = row_limit(wanted, len(names)), not all(map(is_parquet, files))
+    if any(path.name.lower().endswith(WHOLE_ENDINGS) for path in files):
+        return False
+    if is_text:  # a field and what separates it take two bytes at least
+        packed = sum(path.name.lower().endswith(PACKED_TEXTS) for path in files)
+        size = table_bytes(source) * (MOST_PACKED if packed else 1)
+        n_rows = size / (2 * len(names)) if has_duckdb() or size >= 16 * LARGE else 0
+    else:
+        n_rows = parquet_size(files)[0]
+    if (1 - test) * n_rows <= limit:
         return False
     with open_scan(source, options) as scan:
         answer = scan.run(f"SELECT COUNT(*) AS n FROM {scan.table}")  # noqa: S608 - names are quoted
-        return bool((1 - test) * int(answer["n"].iloc[0]) > row_limit(wanted, len(scan.names)))
+        return bool((1 - test) * int(answer["n"].iloc[0]) > limit)
 
 
 def large_table(

@@ -398,7 +398,7 @@ def check_cases(names: Sequence[str]) -> None:
 
 
 def _check_plain(path: Path, dialect: Dialect) -> None:
-    """Refuses files that duckdb would read otherwise, or not at all."""
+    """Refuses files that duckdb cannot read, or would read differently."""
     name = path.name.lower()
     if (
         dialect.encoding not in {"utf-8", "utf-8-sig"}
@@ -407,7 +407,7 @@ def _check_plain(path: Path, dialect: Dialect) -> None:
         or (dialect.above, dialect.footer) != (1, ())
         or name.endswith((".xz", ".bz2"))
     ):
-        raise ScanError(f"duckdb would read {path.name} otherwise")
+        raise ScanError(f"duckdb cannot read the format of {path.name}")
 
 
 def _csv_table(dialect: Dialect, names: Sequence[str], paths: Sequence[Path]) -> str:

@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 
 MISSING_TEXTS = frozenset(
     {"", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"}
-    | {"<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"}
+    | {"<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null", "."}
 )
-"""Texts that mean a missing value among numbers, dates or booleans (those of pandas).
+"""Texts that mean a missing value among numbers, dates or booleans (those of pandas, and the point
+of SAS and Stata).
 
 In a column of texts they are texts: "None" is an answer to a question about religion.
 """
