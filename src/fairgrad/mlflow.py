@@ -32,25 +32,26 @@ CURVES = ("accuracy", "loss", "unfairness")
 def log_fairness(
     model: Any, step: int | None = None, *, prefix: str = "fairness"
 ) -> dict[str, float]:
-    """Logs where a fair loss stands, or how the training of a fair estimator went.
+    """Logs the current state of a fair loss, or the training of a fair estimator.
 
-    Of a loss: "fairness/level/...", "fairness/multiplier/..." and "fairness/weight/...", one for
-    each constraint or cell, and "fairness/negative_share", as metrics of this step. Of a fitted
-    estimator: the same at the end of training, its fairness arguments as parameters of the run,
-    and, where it kept a history, accuracy, loss, unfairness, levels and multipliers of every epoch.
-    MLflow allows no "=" and no comma in names: "y=1, sex=F" becomes "y-1 sex-F".
+    For a loss, it logs "fairness/level/...", "fairness/multiplier/..." and "fairness/weight/...",
+    one for each constraint or cell, and "fairness/negative_share", as metrics of this step. For a
+    fitted estimator, it logs the same at the end of training, the fairness arguments as parameters
+    of the run and, if the estimator has a history, accuracy, loss, unfairness, levels and
+    multipliers of every epoch. MLflow allows no "=" and no comma in names: "y=1, sex=F" becomes
+    "y-1 sex-F".
 
     Args:
         model: a loss of `fairgrad.torch`, or a fitted estimator of this library.
         step: the number of the step, for losses.
-        prefix: what the names of the metrics start with.
+        prefix: the start of the metrics' names.
 
     Returns:
-        The metrics of the end.
+        The metrics at the end of training.
 
     Raises:
-        TypeError: if the model is neither.
-        ValueError: if it is a plain model, without levels of fairness.
+        TypeError: if the model is neither a loss nor an estimator of this library.
+        ValueError: if it is a plain model, which has no fairness levels.
         sklearn.exceptions.NotFittedError: if the estimator is not fitted.
 
     Example:
@@ -77,9 +78,9 @@ def log_fairness(
         raise ValueError("model: a plain model (fairness_measure=None) has no levels to log.")
     params = {name: getattr(model, name) for name in PARAMETERS if hasattr(model, name)}
     mlflow.log_params(
-        {name: one if isinstance(one, str) else repr(one) for name, one in params.items()}
+        {name: value if isinstance(value, str) else repr(value) for name, value in params.items()}
     )
-    history = getattr(model, "history_", {})  # boosted trees keep none
+    history = getattr(model, "history_", {})  # boosted trees have none
     for epoch in range(len(history.get("accuracy", ()))):
         numbers = {name: float(history[name][epoch]) for name in CURVES}
         for kind in ("level", "multiplier"):
@@ -105,7 +106,7 @@ def log_audit(audit: Audit, *, folder: str = "fairness", **report: Any) -> None:
     Args:
         audit: of any model's predictions.
         folder: of the artifacts.
-        **report: what else `fairgrad.report.Report` takes, such as a title, frontier or history.
+        **report: further arguments of `fairgrad.report.Report`, such as title, frontier or history.
 
     Raises:
         TypeError: if it is not an audit.
@@ -134,16 +135,16 @@ def log_audit(audit: Audit, *, folder: str = "fairness", **report: Any) -> None:
 
 
 def _paired(kind: str, names: Iterable[str], values: Iterable[Any]) -> dict[str, float]:
-    """Numbers by name; the second and later ones of a name are numbered."""
+    """Numbers by name; repeated names are numbered."""
     names = unique(list(names))
     return {f"{kind}/{name}": float(value) for name, value in zip(names, values, strict=True)}
 
 
 def _named(numbers: Mapping[str, float], prefix: str = "") -> dict[str, float]:
-    """Finite numbers by names that MLflow takes, each different."""
+    """Finite numbers by unique names that MLflow accepts."""
     clean = [re.sub(r"[^\w.\- /]", "", name.replace("=", "-")) for name in numbers]
     names = [f"{prefix}/{name}" if prefix else name for name in clean]
-    # MLflow takes no brackets, which `unique` puts around the number of a repeated name.
+    # `unique` adds numbers in brackets to repeated names; MLflow accepts no brackets.
     names = [re.sub(r"[()]", "", name) for name in unique(names)]
     pairs = zip(names, numbers.values(), strict=True)
     return {name: float(number) for name, number in pairs if np.isfinite(number)}

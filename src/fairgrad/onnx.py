@@ -1,8 +1,8 @@
-"""A leaf for ONNX: ``from fairgrad.onnx import to_onnx``. Fitted models that other runtimes run.
+"""ONNX export: ``from fairgrad.onnx import to_onnx``. Other runtimes can run the fitted models.
 
-A linear model or a perceptron is a handful of nodes, and boosted trees are one, so the graphs are
-written here node by node. They compute in the model's own precision: what a runtime gives equals
-what `predict` and `predict_proba` give.
+A linear model or a perceptron needs a few nodes and boosted trees need one, so the graphs are
+written here node by node. They compute in the model's precision, so that a runtime's results equal
+those of `predict` and `predict_proba`.
 """
 
 from __future__ import annotations
@@ -37,41 +37,41 @@ __all__ = ["to_onnx"]
 
 OPSETS = {"": 18, "ai.onnx.ml": 5}
 IR_VERSION = 10
-"""Versions of the operators and of the format: what runtimes since 2024 read."""
+"""Versions of the operators and of the format that runtimes since 2024 can read."""
 
 DOUBLE = np.dtype(np.float64)
 
 LESS_OR_EQUAL, LESS = 0, 1
-"""How a node of a tree compares, as ONNX numbers it."""
+"""ONNX's numbers for the comparisons in the nodes of trees."""
 
 
 def to_onnx(model: Any) -> onnx.ModelProto:
-    """A fitted classifier as an ONNX graph.
+    """Converts a fitted classifier to an ONNX graph.
 
     Its input is ``X``, (rows, features), as float32 or float64, whichever the model computes in.
     Its outputs are ``label``, (rows,), and ``probabilities``, (rows, classes): those of `predict`
-    and `predict_proba`. Write it with ``onnx.save(to_onnx(model), "model.onnx")``. Which label and
-    group each multiplier belongs to, and what else is needed to train, is not in it.
+    and `predict_proba`. Write it with ``onnx.save(to_onnx(model), "model.onnx")``. The graph has no
+    multipliers and other values that only training needs.
 
-    Fair decisions around another model are exported where that model is one of these, or logistic
+    `FairDecisionClassifier` is exported if its model is one of those listed below, or logistic
     regression. All may be the last step of a pipeline whose other steps are `StandardScaler`,
     `MinMaxScaler` or `SimpleImputer`, or whose first step is a `TableEncoder` or a
     `ColumnTransformer` of these and `OneHotEncoder`. The graph then has one input per column of the
-    table, (rows, 1), called as the column: texts, or numbers as float64. An empty text and NaN are
-    missing values. A value that was not seen in training belongs to no category.
+    table, (rows, 1), with the column's name: texts, or numbers as float64. Empty texts and NaN are
+    missing values. A value that did not occur in training belongs to no category.
 
     Not supported are other steps (convert them with skl2onnx and join the graphs with
     ``onnx.compose``), columns of dates, boosted trees that split on categories, and decisions that
-    look at sensitive values.
+    use sensitive values.
 
     Args:
         model: a fitted `FairGradClassifier`, `FairGradLGBMClassifier`, `FairGradXGBClassifier` or
             `FairDecisionClassifier`, or a pipeline that ends in one.
 
     Raises:
-        TypeError: if it is another model.
-        ValueError: if it has parts that have no counterpart in the graph.
-        sklearn.exceptions.NotFittedError: if it is not fitted.
+        TypeError: if the model has another type.
+        ValueError: if ONNX has no counterpart for something in the model.
+        sklearn.exceptions.NotFittedError: if the model is not fitted.
 
     Example:
         >>> import numpy as np, onnxruntime
@@ -94,7 +94,7 @@ def to_onnx(model: Any) -> onnx.ModelProto:
     # In a pipeline the steps before XGBoost compute in double precision.
     dtype = np.dtype(np.float64) if model is not last and _is_xgboost(last) else _precision(last)
     scores = graph.scores(model, "X", dtype)
-    if type(last).__name__ != "FairDecisionClassifier":  # which writes its own
+    if type(last).__name__ != "FairDecisionClassifier":  # it writes them itself
         graph.probabilities(scores, len(last.classes_), result="probabilities")
     graph.label(scores, np.asarray(last.classes_), _precision(last))
     return graph.finish(model, last, dtype)
@@ -105,7 +105,7 @@ def _is_xgboost(model: Any) -> bool:
 
 
 def _precision(model: Any) -> np.dtype[Any]:
-    """What a classifier, or the last step of a pipeline, computes in."""
+    """The precision of a classifier, or of the last step of a pipeline."""
     last = model[-1] if isinstance(model, Pipeline) else model
     if isinstance(last, FairGradClassifier):
         return np.asarray(last.state_["network.parameters"]).dtype
@@ -118,9 +118,9 @@ def _not_known(model: Any) -> TypeError:
 
 
 class GraphWriter:
-    """Nodes and constants of a graph that is being written.
+    """Collects the nodes and constants of a graph.
 
-    Its input is called X, unless `columns` has one input per column of a table, with its type.
+    The input is called X. If the model reads tables, `columns` has one input per column instead.
     """
 
     def __init__(self) -> None:
@@ -129,26 +129,26 @@ class GraphWriter:
         self.columns: dict[str, int] = {}
 
     def constant(self, values: Any) -> str:
-        """The name of an array."""
+        """Adds an array; returns its name."""
         name, array = f"constant{len(self.constants)}", np.ascontiguousarray(values)
         if array.dtype.kind in "OSU":
-            array = array.astype(str).astype(object)  # what ONNX takes for texts
+            array = array.astype(str).astype(object)  # the type that ONNX accepts for texts
         self.constants.append(numpy_helper.from_array(array, name))
         return name
 
     def add(self, operator: str, *inputs: str, result: str = "", **attributes: Any) -> str:
-        """Adds a node; gives the name of its result."""
+        """Adds a node; returns the name of its result."""
         name = result or f"value{len(self.nodes)}"
         self.nodes.append(helper.make_node(operator, inputs, [name], **attributes))
         return name
 
     def scores(self, model: Any, x: str, dtype: np.dtype[Any]) -> str:
-        """The scores of a model: (rows, 1) margins of two classes, or (rows, classes) logits.
+        """Adds the scores of a model: (rows, 1) margins of two classes, or (rows, classes) logits.
 
         Args:
             model: a fitted classifier or pipeline.
             x: the name of its features.
-            dtype: their precision; the scores have the model's own.
+            dtype: their precision; the scores have the precision of the model.
         """
         if isinstance(model, Pipeline):
             for _, step in model.steps[:-1]:
@@ -165,20 +165,20 @@ class GraphWriter:
         return WRITERS[kinds[0]](model, self, self.cast(x, dtype, _precision(model)))
 
     def cast(self, name: str, dtype: np.dtype[Any], wanted: np.dtype[Any]) -> str:
-        """A value in another precision."""
+        """Converts a value to another precision."""
         if dtype == wanted:
             return name
         return self.add("Cast", name, to=helper.np_dtype_to_tensor_dtype(wanted))
 
     def _encoded(self, encoder: TableEncoder, dtype: np.dtype[Any]) -> str:
-        """The matrix of a table, whose columns are inputs of their own."""
+        """Adds the matrix of a `TableEncoder`; each column of the table is an input."""
         encoded = []
         for block in encoder.blocks():
             feature, kind = block
             if feature.date is not None:
                 raise ValueError(
-                    f"model: the column {feature.column!r} holds dates, which a graph cannot read; "
-                    "fit the model to numbers in their place."
+                    f"model: the column {feature.column!r} holds dates, which ONNX cannot read. "
+                    "Fit the model to numbers instead."
                 )
             is_text = kind == "category" and not feature.numbers
             known = onnx.TensorProto.STRING if is_text else onnx.TensorProto.DOUBLE
@@ -193,7 +193,7 @@ class GraphWriter:
         return self.cast(self.add("Concat", *encoded, axis=1), np.dtype(np.float32), dtype)
 
     def _by_column(self, transformer: ColumnTransformer, dtype: np.dtype[Any]) -> str:
-        """The matrix that a transformer makes of a table, whose columns are inputs of their own."""
+        """Adds the matrix of a `ColumnTransformer`; each column of the table is an input."""
         outputs, known = [], transformer.feature_names_in_
         for _, step, chosen in transformer.transformers_:
             names = [str(name) if isinstance(name, str) else str(known[name]) for name in chosen]
@@ -207,20 +207,20 @@ class GraphWriter:
                 continue
             self.columns |= dict.fromkeys(names, onnx.TensorProto.DOUBLE)
             value = self.add("Concat", *names, axis=1)
-            for inner in [one for _, one in step.steps] if isinstance(step, Pipeline) else [step]:
+            for _, inner in step.steps if isinstance(step, Pipeline) else [("", step)]:
                 value = self._scaled(inner, value, DOUBLE)
             outputs.append(value)
         return self.cast(self.add("Concat", *outputs, axis=1), DOUBLE, dtype)
 
     def _one_hot(self, name: str, values: Any) -> str:
-        """(rows, values) which value a column of a table has."""
+        """(rows, values) the one-hot encoding of a column."""
         is_text = np.asarray(values).dtype.kind in "OSU"
         self.columns[name] = onnx.TensorProto.STRING if is_text else onnx.TensorProto.DOUBLE
         feature = TableFeature(name, "category", tuple(map(str, values)), numbers=not is_text)
         return (self._texts if is_text else self._codes)(feature, len(values))
 
     def _texts(self, feature: Any, width: int) -> str:
-        """(rows, width) which value a text is; an empty text is a missing value."""
+        """(rows, width) the one-hot encoding of texts; an empty text is a missing value."""
         place = {name: code for code, name in enumerate(feature.values)}
         place.setdefault("", len(feature.values) if feature.has_gaps else width)
         code = self.add(
@@ -234,21 +234,21 @@ class GraphWriter:
         return self.add("Equal", code, self.constant(np.arange(width)[None]))
 
     def _codes(self, feature: Any, width: int) -> str:
-        """(rows, width) which value a number is, for numbers that are mere codes."""
+        """(rows, width) the one-hot encoding of numbers that are codes of categories."""
         known = [name for name in feature.values if name != OTHER]
         numbers = self.constant(np.array([known], dtype=np.float64))
-        parts = [self.add("Equal", feature.name, numbers)]
+        columns = [self.add("Equal", feature.name, numbers)]
         is_gap = self.add("IsNaN", feature.name)
         if len(known) < len(feature.values):
-            as_number = self.add("Cast", parts[0], to=onnx.TensorProto.FLOAT)
+            as_number = self.add("Cast", columns[0], to=onnx.TensorProto.FLOAT)
             largest = self.add("ReduceMax", as_number, self.constant(np.array([1])))
             is_known = self.add("Cast", largest, to=onnx.TensorProto.BOOL)
-            parts.append(self.add("Not", self.add("Or", is_known, is_gap)))
-        parts += [is_gap] if width > len(feature.values) else []
-        return self.add("Concat", *parts, axis=1) if len(parts) > 1 else parts[0]
+            columns.append(self.add("Not", self.add("Or", is_known, is_gap)))
+        columns += [is_gap] if width > len(feature.values) else []
+        return self.add("Concat", *columns, axis=1) if len(columns) > 1 else columns[0]
 
     def _numbers(self, feature: Any, kind: str, scaling: tuple[float, float]) -> str:
-        """(rows, 1) a number, scaled; or the mark of a missing one."""
+        """(rows, 1) scaled numbers, or the indicator of missing values."""
         is_gap = self.add("IsNaN", feature.name)
         if kind == "missing":
             return self.add("Where", is_gap, *map(self.constant, np.array([[[1.0]], [[-1.0]]])))
@@ -258,7 +258,7 @@ class GraphWriter:
         return self.add("Add", self.add("Mul", value, scale), offset)
 
     def _scaled(self, step: Any, x: str, dtype: np.dtype[Any]) -> str:
-        """The features after a step that fills gaps or scales."""
+        """Adds a step that scales the features or replaces missing values."""
         kind = step if isinstance(step, str) else type(step).__name__
         if kind == "MinMaxScaler" and not step.clip:
             x = self.add("Mul", x, self.constant(step.scale_.astype(dtype)))
@@ -274,20 +274,20 @@ class GraphWriter:
         elif kind != "passthrough" and getattr(step, "func", step) is not None:
             raise TypeError(
                 "model: expected TableEncoder, ColumnTransformer, StandardScaler, SimpleImputer or "
-                f"MinMaxScaler (without clip) before the classifier, got {kind}. A "
-                "fairgrad.TableEncoder does the work of all of them."
+                f"MinMaxScaler (without clip) before the classifier, got {kind}. "
+                "fairgrad.TableEncoder replaces all of them."
             )
         return x
 
     def probabilities(self, scores: str, n_classes: int, result: str = "") -> str:
-        """(rows, classes) of scores."""
+        """Adds the probabilities of scores, (rows, classes)."""
         if n_classes > 2:
             return self.add("Softmax", scores, result=result, axis=1)
         both = self.add("Sigmoid", self.add("Neg", scores)), self.add("Sigmoid", scores)
         return self.add("Concat", *both, result=result, axis=1)
 
     def label(self, scores: str, classes: NDArray[Any], dtype: np.dtype[Any]) -> None:
-        """The label; the second of two where the margin is above 0, as `predict` does."""
+        """Adds the label; of two classes, the second one if the margin is above 0."""
         if len(classes) == 2:
             above = self.add("Greater", scores, self.constant(np.zeros(1, dtype)))
             index = self.add("Cast", above, to=onnx.TensorProto.INT64)
@@ -297,7 +297,7 @@ class GraphWriter:
         self.add("Gather", self.constant(classes), flat, result="label")
 
     def finish(self, model: Any, last: Any, dtype: np.dtype[Any]) -> onnx.ModelProto:
-        """The whole model, checked."""
+        """Builds the ONNX model and checks it."""
         info, kind_of = helper.make_tensor_value_info, helper.np_dtype_to_tensor_dtype
         classes = np.asarray(last.classes_)
         is_text = classes.dtype.kind in "OSU"
@@ -316,16 +316,16 @@ class GraphWriter:
             ir_version=IR_VERSION,
             opset_imports=[helper.make_opsetid(*opset) for opset in OPSETS.items()],
         )
-        told = {"fairness_measure": str(last.fairness_measure), "epsilon": str(last.epsilon)}
+        properties = {"fairness_measure": str(last.fairness_measure), "epsilon": str(last.epsilon)}
         if hasattr(model, "feature_names_in_"):
-            told["features"] = json.dumps([str(name) for name in model.feature_names_in_])
-        helper.set_model_props(made, told)
+            properties["features"] = json.dumps([str(name) for name in model.feature_names_in_])
+        helper.set_model_props(made, properties)
         onnx.checker.check_model(made)
         return made
 
 
 def _write_network(model: Any, graph: GraphWriter, x: str) -> str:
-    """A linear model or perceptron: scaling, then layer after layer."""
+    """Adds a linear model or perceptron: the scaling, then the layers."""
     flat = np.asarray(model.state_["network.parameters"])[0]
     scaling = [graph.constant(term.astype(flat.dtype)) for term in (model.offset_, model.scale_)]
     value = graph.add("Div", graph.add("Sub", x, scaling[0]), scaling[1])
@@ -343,8 +343,8 @@ def _write_network(model: Any, graph: GraphWriter, x: str) -> str:
 class SplitNode(NamedTuple):
     """A node of a tree: rows with ``X[feature] <= value`` (or ``<``) go to `left`.
 
-    `left` and `right` are nodes, or numbers: the scores of leaves. `missing_left` says where a
-    missing value goes.
+    `left` and `right` are nodes, or the scores of leaves. Missing values go left if `missing_left`
+    is true.
     """
 
     feature: int
@@ -369,7 +369,7 @@ def _lightgbm_node(node: Mapping[str, Any]) -> Any:
     if node["missing_type"] == "Zero":
         raise ValueError("model: zero_as_missing=True is not exported.")
     value = float(node["threshold"])
-    # Where there was no missing value in training, LightGBM takes one for 0.
+    # Without missing values in training, LightGBM treats them as 0.
     missing_left = node["default_left"] if node["missing_type"] == "NaN" else value >= 0
     children = [_lightgbm_node(node[side]) for side in ("left_child", "right_child")]
     return SplitNode(int(node["split_feature"]), value, bool(missing_left), *children)
@@ -389,7 +389,7 @@ def _write_xgboost(model: Any, graph: GraphWriter, x: str) -> str:
     base_score = json.loads(learner["learner_model_param"]["base_score"])
     base = np.broadcast_to(np.asarray(base_score, dtype=np.float32), (n_scores,))
     if n_scores == 1:
-        base = np.log(base / (1 - base))  # it is kept as a probability
+        base = np.log(base / (1 - base))  # stored as a probability
     roots = [_xgboost_node(tree, 0) for tree in trees]
     return _write_trees(graph, x, roots, base, LESS, np.float32)
 
@@ -408,12 +408,12 @@ def _xgboost_node(tree: Mapping[str, Sequence[Any]], place: int) -> Any:
 def _write_trees(
     graph: GraphWriter, x: str, roots: Sequence[Any], base: NDArray[Any], mode: int, dtype: Any
 ) -> str:
-    """(rows, scores) sums of the trees' leaves and the base; tree i adds to score i mod scores."""
+    """Adds the sums of the trees' leaves and `base`; tree i belongs to score i mod scores."""
     nodes: list[tuple[int, float, bool, int, int, int, int]] = []
     leaves: list[tuple[int, float]] = []
 
     def place(node: Any, score: int) -> tuple[int, int]:
-        """Number of a node or leaf, and whether it is a leaf."""
+        """Stores a node or leaf; returns its number and whether it is a leaf."""
         if not isinstance(node, SplitNode):
             leaves.append((score, node))
             return len(leaves) - 1, 1
@@ -425,7 +425,7 @@ def _write_trees(
 
     tree_roots = []
     for number, root in enumerate(roots):
-        # A tree of one leaf is a split whose sides are alike.
+        # A tree with a single leaf becomes a split with two equal leaves.
         is_leaf = not isinstance(root, SplitNode)
         split = SplitNode(0, 0.0, True, root, root) if is_leaf else root  # noqa: FBT003 - a tuple
         tree_roots.append(place(split, number % len(base))[0])
@@ -454,24 +454,23 @@ def _write_trees(
 
 
 def _write_regression(model: Any, graph: GraphWriter, x: str) -> str:
-    """Logistic regression of scikit-learn, the default model of fair decisions."""
+    """Adds a logistic regression of scikit-learn, the default model of fair decisions."""
     if getattr(model, "multi_class", "auto") == "ovr" and len(model.classes_) > 2:
         raise ValueError("model: multi_class='ovr' is not exported.")
-    parts = (values.astype(np.float64) for values in (model.coef_, model.intercept_))
-    coefficients = [graph.constant(values) for values in parts]
+    terms = (model.coef_, model.intercept_)
+    coefficients = [graph.constant(values.astype(np.float64)) for values in terms]
     return graph.add("Gemm", x, *coefficients, transB=1)
 
 
 def _write_decisions(model: Any, graph: GraphWriter, x: str) -> str:
-    """Fair decisions: minus what each label is expected to cost, ``-sum_k a[k, l] P(k | x)``.
+    """Adds fair decisions: minus the expected cost of each label, ``-sum_k a[k, l] P(k | x)``.
 
-    The cells k of all sets of attributes count, each with its part of the costs. The graph's second
-    output are the labels' probabilities: the mean of what the sets say of them.
+    The sum is over the cells k of all sets of attributes; each set has its share of the costs. The
+    graph's second output are the labels' probabilities, averaged over the sets.
     """
     if model.use_sensitive or model.lottery_:
         raise ValueError(
-            "model: decisions that look at sensitive values, or that are drawn by lot, are not "
-            "exported."
+            "model: decisions that use sensitive values or a lottery are not exported."
         )
     n_labels, n_sets = len(model.classes_), len(model.cell_models_)
     costs, label = check_costs(model.cost_matrix, n_labels), _doubled(model.label_model_, graph, x)
@@ -483,7 +482,7 @@ def _write_decisions(model: Any, graph: GraphWriter, x: str) -> str:
     scores = []
     if model.fairness_measure is None:
         scores = [graph.add("MatMul", label, graph.constant(-costs))]
-    for models, pull in zip(model.cell_models_, model.pulls_, strict=False):  # none without measure
+    for models, pull in zip(model.cell_models_, model.pulls_, strict=False):  # maybe none
         by_label = costs.T[:, :, None] / n_sets + as_costs(pull)  # (L, L, G): l, y, r
         for place, within in enumerate(models):
             worth = graph.constant(-by_label[:, place, within.classes_].T)
@@ -496,15 +495,16 @@ def _write_decisions(model: Any, graph: GraphWriter, x: str) -> str:
 
 
 def _doubled(model: Any, graph: GraphWriter, x: str) -> str:
-    """Probabilities of a model inside another, which computes in double precision."""
-    if isinstance(model, DummyClassifier):  # all rows of a label are of one group
+    """Adds the probabilities of a model within fair decisions, in double precision."""
+    if isinstance(model, DummyClassifier):  # all rows of a label belong to one group
         return graph.constant(model.class_prior_[None])
     if isinstance(model, FoldMean):
-        classes, parts = model.classes_, []
+        classes, fold_probabilities = model.classes_, []
         for fold_model in model:
             share = (fold_model.classes_[:, None] == classes) / len(model)
-            parts.append(graph.add("MatMul", _doubled(fold_model, graph, x), graph.constant(share)))
-        return graph.add("Sum", *parts)
+            inner = _doubled(fold_model, graph, x)
+            fold_probabilities.append(graph.add("MatMul", inner, graph.constant(share)))
+        return graph.add("Sum", *fold_probabilities)
     probabilities = graph.probabilities(graph.scores(model, x, DOUBLE), len(model.classes_))
     return graph.cast(probabilities, _precision(model), DOUBLE)
 
@@ -516,8 +516,8 @@ WRITERS: dict[str, Callable[[Any, GraphWriter, str], str]] = {
     "FairDecisionClassifier": _write_decisions,
     "LogisticRegression": _write_regression,
 }
-"""Of each class (by name, as not all of their libraries need be installed) what writes its scores.
+"""The function that writes the scores of each class.
 
-A writer adds the nodes that lead from x, in the model's precision, to the scores, and gives their
-name.
+Classes are given by name because not all of their libraries need to be installed. A writer adds the
+nodes from x, in the model's precision, to the scores, and returns their name.
 """

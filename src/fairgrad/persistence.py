@@ -1,8 +1,7 @@
-"""Fitted models as files that anyone can load without running code from them.
+"""Saves fitted models to files that can be loaded without running code from them.
 
-A file is a skops archive (plain values and arrays) with a header, and at its end a checksum of
-all that stands before it. Types of this library stand in it by tags of their own, not by the
-modules they live in, so that code can move: `TYPES` is all that knows.
+A file is a skops archive (plain values and arrays) with a header, followed by a checksum. Types of
+this library are stored as tags, not as modules, so that code can move: see `TYPES`.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["FORMAT_VERSION", "load", "save"]
 
 FORMAT, FORMAT_VERSION = "fairgrad.model", 5
-"""What stands in a file's header. The version grows when models hold something else: files of other
+"""The content of a file's header. The version changes with the content of models; files of other
 versions are refused."""
 
 TYPES = {
@@ -55,10 +54,9 @@ BOOSTED = {
     "fairgrad.FairGradXGBClassifier": "fairgrad.xgboost.FairGradXGBClassifier",
 }
 TYPES |= BOOSTED
-"""Of each type a file may hold, the tag it has in files, for ever -> where it is imported from now.
+"""The tag in files of each type that a file may contain -> where it is imported from now.
 
-Only classes whose construction does nothing but set attributes; functions never. A class that
-changes inside reads its older states in ``__setstate__``.
+Tags never change. Only classes whose construction merely sets attributes are allowed, no functions.
 """
 
 ALSO_TRUSTED = (
@@ -67,49 +65,48 @@ ALSO_TRUSTED = (
     "sklearn.compose._column_transformer._RemainderColsList",
     "sklearn.compose._column_transformer.make_column_selector",
 )
-"""Besides what skops trusts: NumPy's arrays and numbers, Python's plain values and containers, and
-scikit-learn's estimators, trees excepted: their indices are not checked when they predict.
-Selectors of columns hold kinds of numbers."""
+"""Trusted besides what skops trusts: NumPy's arrays and numbers, Python's plain values and
+containers, and scikit-learn's estimators except trees, whose indices are not checked in predict.
+Selectors of columns contain types of numbers."""
 
 HEADER, SCHEMA = "fairgrad.json", "schema.json"
 MAX_UNPACKED, MAX_RATIO = 2**28, 200
-"""Bytes that any file may unpack to, and how many times its own size, if that is more: no model is
-as empty as a file made to fill the memory."""
+"""The largest size of an unpacked file, in bytes and as a multiple of the file's size; the larger
+limit applies. It stops files that are made to fill the memory."""
 
 MAX_JSON = 2**24
-"""Bytes of a JSON part, enough for 30,000 texts. Parsed, the three bytes ``{},`` become 72."""
+"""The most bytes of a JSON part, enough for 30,000 texts. Parsed, three bytes ``{},`` become 72."""
 
 SEAL, SEALED = b"fairgrad sha256 ", 64
-"""What stands before the checksum, and its length: at a file's end, as the archive's comment."""
+"""The text before the checksum, and the checksum's length; both are the archive's comment."""
 
 BROKEN_ZIP = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError)
 NO_ARCHIVE = (*BROKEN_ZIP, KeyError, RuntimeError, ValueError, MemoryError)
 DAMAGE = (*NO_ARCHIVE, TypeError, IndexError, AttributeError, ImportError)
-"""What reading a file that was altered can end in, as an archive and as a model."""
+"""Errors that reading an altered file can raise, as an archive and as a model."""
 
 TREES = "fairgrad_saved_trees"
-"""Attributes that stand for what is not a plain value, in files only."""
+"""The attribute that stores boosted trees as bytes, in files only."""
 
 
 class RefusedFileError(ValueError):
-    """A file holds types that are not trusted; told apart from files that are damaged."""
+    """The file contains types that are not trusted."""
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> Path:
-    """Writes a fitted model to a file, whole or not at all; an existing file is replaced.
+    """Writes a fitted model to a file; an existing file is replaced only by a complete one.
 
-    The file holds plain values and arrays, from which loading rebuilds the model. Requests for
-    metadata (``set_fit_request``) are not saved.
+    The file has plain values and arrays. Metadata requests (``set_fit_request``) are not saved.
 
     Args:
         model: a fitted `FairGradClassifier`, `FairDecisionClassifier`, `FairGradLGBMClassifier` or
-            `FairGradXGBClassifier`, or a scikit-learn estimator such as a Pipeline that holds one.
+            `FairGradXGBClassifier`, or a scikit-learn Pipeline or estimator with one in it.
         path: the file; by convention it ends in ``.skops``.
 
     Raises:
-        TypeError: if the model is not an estimator, or holds something that cannot be loaded
-            safely, such as a function or a type of neither this library nor scikit-learn.
-        ValueError: if it has more categories or groups than a file may hold, about 30,000.
+        TypeError: if the model is not an estimator, or contains something that cannot be loaded
+            safely, such as a function or a type of another library.
+        ValueError: if it has more categories or groups than a file allows, about 30,000.
         sklearn.exceptions.NotFittedError: if it is not fitted.
 
     Example:
@@ -154,13 +151,13 @@ def load(path: str | os.PathLike[str]) -> Any:
     Raises:
         FileNotFoundError: if there is no such file.
         ValueError: if the file is not a saved model, has changed since it was written, was written
-            in another format version, or holds types that are not trusted.
+            in another format version, or contains types that are not trusted.
 
     See `save` for an example.
     """
     data = Path(path).read_bytes()
     content, seal = data[:-SEALED], data[-SEALED:]
-    is_sealed = content.endswith(SEAL)  # as all but the oldest
+    is_sealed = content.endswith(SEAL)  # all but the oldest files
     if is_sealed and hashlib.sha256(content).hexdigest().encode() != seal:
         raise ValueError(
             f"path: {path} is damaged: it has changed since it was written (its checksum differs). "
@@ -177,9 +174,9 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 def _check_sizes(data: bytes) -> None:
-    """Refuses, before anything is unpacked, an archive that would need far more memory than it has.
+    """Raises an error, before anything is unpacked, if an archive would need too much memory.
 
-    The archives of sparse matrices stand inside of the file's own.
+    Sparse matrices are archives within the file's archive.
     """
     with zipfile.ZipFile(io.BytesIO(data)) as file:
         _check_total(file, data)
@@ -206,22 +203,22 @@ def _check_json(info: zipfile.ZipInfo) -> None:
 
 
 def _check_shape(name: str, content: bytes) -> None:
-    """Refuses an array that says it is larger than what there is of it."""
+    """Raises an error if an array's header declares more data than there are."""
     stream = io.BytesIO(content)
     read = np.lib.format.read_array_header_2_0
     if np.lib.format.read_magic(stream) == (1, 0):
         read = np.lib.format.read_array_header_1_0
     shape, _, dtype = read(stream)
-    there = len(content) - stream.tell()
-    if not dtype.hasobject and math.prod(shape) * dtype.itemsize != there:
-        raise ValueError(f"{name} has {there:,} bytes for an array of shape {shape}")
+    size = len(content) - stream.tell()
+    if not dtype.hasobject and math.prod(shape) * dtype.itemsize != size:
+        raise ValueError(f"{name} has {size:,} bytes for an array of shape {shape}")
 
 
 def _archive(packed: Any) -> bytes:
-    """The estimator as a skops archive; refused here rather than when somebody loads it."""
+    """Writes the estimator as a skops archive; raises an error if it could not be loaded."""
     import skops.io  # noqa: PLC0415 - imports all of scikit-learn
 
-    tags = {place: tag for tag, place in BOOSTED.items()}  # whose libraries may be missing
+    tags = {place: tag for tag, place in BOOSTED.items()}  # their libraries may be missing
     for tag in TYPES.keys() - BOOSTED:
         kind = pkgutil.resolve_name(TYPES[tag])
         tags[f"{kind.__module__}.{kind.__name__}"] = tag
@@ -229,13 +226,12 @@ def _archive(packed: Any) -> bytes:
         data = _renamed(skops.io.dumps(packed, compression=zipfile.ZIP_DEFLATED), tags)
         untrusted = set(skops.io.get_untrusted_types(data=data)) - {*TYPES, *ALSO_TRUSTED}
     except (TypeError, RecursionError) as wrong:
-        raise TypeError(f"model: holds something that cannot be saved: {wrong}.") from wrong
+        raise TypeError(f"model: contains something that cannot be saved: {wrong}.") from wrong
     if untrusted:
         raise TypeError(
-            f"model: holds {', '.join(sorted(untrusted))}, which could not be loaded safely: files "
-            "hold values and the estimators of fairgrad and scikit-learn only. Give measures and "
-            "rules by their names, and write functions of your own into a preprocessing step that "
-            "runs before the model."
+            f"model: contains {', '.join(sorted(untrusted))}, which cannot be loaded safely. Files "
+            "may contain values and estimators of fairgrad and scikit-learn only. Pass measures "
+            "and rules by name, and apply your own functions before the model."
         )
     return data
 
@@ -258,13 +254,13 @@ def _estimator(data: bytes, path: Any) -> BaseEstimator:
         raise ValueError(f"path: {path} is damaged: {wrong!r}.") from wrong
     if not isinstance(model, BaseEstimator):
         raise ValueError(  # noqa: TRY004 - the file is wrong, not an argument's type
-            f"path: {path} holds a {type(model).__name__}, not an estimator."
+            f"path: {path} contains a {type(model).__name__}, not an estimator."
         )
     return model
 
 
 def _by_skops(data: bytes, path: Any, places: Mapping[str, str]) -> Any:
-    """What an archive holds, if it is nothing but what skops and we trust."""
+    """Reads an archive with skops, if all its types are trusted."""
     import skops.io  # noqa: PLC0415 - imports all of scikit-learn
     from skops.io.exceptions import UntrustedTypesFoundException  # noqa: PLC0415 - as above
 
@@ -272,12 +268,12 @@ def _by_skops(data: bytes, path: Any, places: Mapping[str, str]) -> Any:
         return skops.io.loads(_renamed(data, places), trusted=[*TYPES.values(), *ALSO_TRUSTED])
     except UntrustedTypesFoundException as wrong:
         raise RefusedFileError(
-            f"path: {path} was refused before anything of it was loaded. {wrong}"
+            f"path: {path} was refused; nothing of it was loaded. {wrong}"
         ) from wrong
 
 
 def _renamed(archive: bytes, names: Mapping[str, str]) -> bytes:
-    """A skops archive whose types are called by other names; nothing is imported or built."""
+    """Renames the types in a skops archive; nothing is imported or built."""
 
     def rename(node: dict[str, Any]) -> dict[str, Any]:
         name = names.get(f"{node.get('__module__')}.{node.get('__class__')}")
@@ -301,7 +297,7 @@ def _header(data: bytes, path: Any) -> dict[str, Any]:
     except NO_ARCHIVE as wrong:
         raise ValueError(f"path: {path} is not a model saved by fairgrad ({wrong}).") from wrong
     if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise ValueError(f"path: {path} is not a model saved by fairgrad (its header is not ours).")
+        raise ValueError(f"path: {path} is not a model saved by fairgrad (it has another header).")
     number = header.get("format_version")
     if number != FORMAT_VERSION:
         remedy = "Fit the model again and save it."
@@ -321,11 +317,11 @@ def _entry(data: bytes, name: str) -> bytes:
 
 
 def _packed(value: Any, copies: dict[int, Any]) -> Any:
-    """A copy of an estimator, or of a container that may hold some, of plain values alone.
+    """Copies an estimator, or a container of estimators, as plain values.
 
-    Two things in an estimator are not plain values: requests for metadata, which point back to the
-    estimator that makes them and are left out, and boosted trees. `copies` are those made already,
-    by id, so that what is shared stays shared.
+    Two attributes of estimators are not plain values: metadata requests, which refer to the
+    estimator itself and are left out, and boosted trees. `copies` holds the copies by id, so that
+    shared objects stay shared.
     """
     if id(value) in copies:
         return copies[id(value)]
@@ -347,7 +343,7 @@ def _packed(value: Any, copies: dict[int, Any]) -> Any:
 
 
 def _unpack(model: Any) -> None:
-    """Puts trees back into all estimators that a loaded one holds, in place."""
+    """Restores the trees of all estimators within a loaded one, in place."""
     seen: set[int] = set()
     waiting = [model]
     while waiting:

@@ -1,4 +1,4 @@
-"""A leaf for Hugging Face's Transformers: ``from fairgrad.transformers import FairTrainer``."""
+"""Hugging Face Transformers integration: ``from fairgrad.transformers import FairTrainer``."""
 
 from __future__ import annotations
 
@@ -32,47 +32,46 @@ if TYPE_CHECKING:
 __all__ = ["FairTrainer"]
 
 STATE_FILE = "fairness.safetensors"
-"""What a checkpoint has beside Hugging Face's own files."""
+"""The file with the multipliers in a checkpoint."""
 
 NO_ITEM = -100
-"""The label that Hugging Face leaves out when it counts items."""
+"""The label of items that Hugging Face ignores."""
 
 
 class FairTrainer(Trainer):
     """A `transformers.Trainer` whose classifier is trained with a fair loss.
 
-    - The sensitive column travels in the batch; ``remove_unused_columns`` keeps it, and the model
-      never sees it. Nor does the model see the labels: it gives logits (as "logits" of its output,
-      first of a tuple, or alone), and the loss is the criterion's.
-    - Evaluation gives the plain loss, "eval_accuracy" and "eval_unfairness", which is the mean |F|
-      of the criterion's measure on the evaluation rows. "eval_fair_accuracy" is the accuracy where
-      no |F| is above `tolerance`, and below 0 elsewhere: with
+    - The sensitive column is part of the batch; ``remove_unused_columns`` keeps it. The model
+      receives neither this column nor the labels. It returns logits (as "logits" of its output,
+      first of a tuple, or alone), and the criterion computes the loss.
+    - Evaluation reports the plain loss, "eval_accuracy" and "eval_unfairness", which is the mean
+      |F| of the criterion's measure on the evaluation rows. "eval_fair_accuracy" is the accuracy
+      if no |F| is above `tolerance`, and negative otherwise: with
       ``metric_for_best_model="fair_accuracy"`` and ``load_best_model_at_end=True`` the most
       accurate checkpoint within the tolerance is kept, or else the one nearest to it. Your
-      ``compute_metrics`` sees the logits and labels it would see without fairness, and its values
-      are added.
-    - Checkpoints hold the multipliers; ``resume_from_checkpoint`` continues as if nothing had
-      happened. With ``model_init`` every call of ``train`` starts with new multipliers.
-    - With gradient accumulation each micro-batch is a step of its own for the multipliers. The
+      ``compute_metrics`` receives logits and labels as usual, and its values are added.
+    - Checkpoints contain the multipliers, so ``resume_from_checkpoint`` continues exactly.
+      With ``model_init`` every call of ``train`` starts with new multipliers.
+    - With gradient accumulation the multipliers take a step for each micro-batch. The
       gradient is that of the mean over all rows of the accumulated batch, on all processes.
-    - Several processes share one set of multipliers, whenever the criterion was made.
+    - Several processes share one set of multipliers.
     - Levels, multipliers, weights and the share of negative weights are logged with the training
-      loss, as "fairness/...". Training that diverges is stopped there.
+      loss, as "fairness/...". Training stops with an error if it diverges.
 
     Args:
         *args: as in `transformers.Trainer`.
         criterion: a loss of `fairgrad.torch` with ``reduction="mean"``.
         sensitive_columns: the column of the data set with each row's sensitive value, as integers
-            (``criterion.groups.encode`` gives them). Several columns, in the order of the
-            criterion's attributes, if those are several and integers.
+            (from ``criterion.groups.encode``). Pass several columns, in the order of the
+            criterion's attributes, if there are several attributes of integers.
         tolerance: the largest |F| that "eval_fair_accuracy" accepts.
-        **kwargs: as in `transformers.Trainer`. Label smoothing belongs to the criterion, and
-            ``compute_loss_func``, ``batch_eval_metrics`` and ``eval_do_concat_batches=False`` have
-            no place here.
+        **kwargs: as in `transformers.Trainer`. Set label smoothing in the criterion.
+            ``compute_loss_func``, ``batch_eval_metrics`` and ``eval_do_concat_batches=False`` are
+            not supported.
 
     Raises:
-        ValueError: if a setting has no place here, and, before anything is trained, if a batch has
-            no sensitive column. Prediction needs none.
+        ValueError: if a setting is not supported or, before training starts, if a batch has no
+            sensitive column. Prediction does not need it.
         TypeError: if the criterion is not a fair loss.
 
     Example:
@@ -123,10 +122,10 @@ class FairTrainer(Trainer):
         super().__init__(*args, **kwargs)
         _check_trainer(self)
         self.label_name = _label_name(self.label_names)
-        # What Trainer takes for labels is kept by `remove_unused_columns` and gathered over
-        # processes beside the predictions, which is all the sensitive columns need.
+        # Trainer keeps labels in `remove_unused_columns` and gathers them over processes with the
+        # predictions. Sensitive columns need the same.
         self.label_names = [self.label_name, *self.sensitive_columns]
-        self.model_accepts_loss_kwargs = True  # lets the items of a batch be counted, for `_share`
+        self.model_accepts_loss_kwargs = True  # makes Trainer count the items, for `_share`
         self.compute_metrics = fair_metrics(criterion, self.compute_metrics, tolerance)
         join_processes(criterion)
         criterion.to(self.args.device)
@@ -140,7 +139,7 @@ class FairTrainer(Trainer):
         return_outputs: bool = False,
         num_items_in_batch: Tensor | int | None = None,
     ) -> Any:
-        """The fair loss of a micro-batch in training, the plain loss in evaluation.
+        """Computes the fair loss of a micro-batch in training, the plain loss in evaluation.
 
         Raises:
             ValueError: if the batch lacks labels or, in training, a sensitive column.
@@ -158,11 +157,11 @@ class FairTrainer(Trainer):
         return (loss, {"logits": logits}) if return_outputs else loss
 
     def _share(self, labels: Tensor, num_items_in_batch: Tensor | int | None) -> Tensor | float:
-        """The part of a micro-batch in the mean over all that one step of the optimiser sees."""
+        """The share of a micro-batch in the mean over all rows of an optimizer step."""
         if num_items_in_batch is None or self.args.n_gpu > 1:
             return 1 / self.current_gradient_accumulation_steps
         share = labels.ne(NO_ITEM).sum() / num_items_in_batch
-        # Gradients are averaged over processes, but the items are those of all of them.
+        # Gradients are averaged over processes, but the number of items is a sum over them.
         over_all = self.args.average_tokens_across_devices
         return share * self.accelerator.num_processes if over_all else share
 
@@ -172,8 +171,8 @@ class FairTrainer(Trainer):
         if missing:
             raise ValueError(
                 f"sensitive_columns: the batch has no column {missing[0]!r}, only "
-                f"{sorted(inputs)}. Is it in the data set under that name, as integers, and does "
-                "the data collator keep it?"
+                f"{sorted(inputs)}. Check that the data set has it under that name, as integers, "
+                "and that the data collator keeps it."
             )
         columns = [inputs[name] for name in self.sensitive_columns]
         return columns[0] if len(columns) == 1 else torch.stack(columns, dim=1)
@@ -188,14 +187,14 @@ class FairTrainer(Trainer):
         prediction_loss_only: bool,
         ignore_keys: list[str] | None = None,
     ) -> tuple[Tensor | None, Any, Any]:
-        """Loss, logits and labels of a batch; labels are followed by the sensitive columns."""
+        """Computes loss, logits and labels of a batch; sensitive columns follow the labels."""
         labels = inputs.get(self.label_name)
         if labels is None:
             return self._logits_only(model, inputs, prediction_loss_only)
         if self._may_lack_sensitive:
             unknown = torch.full((len(labels),), UNKNOWN, device=labels.device)
             inputs = {**dict.fromkeys(self.sensitive_columns, unknown), **inputs}
-        self._take_sensitive(inputs)  # an error if one is missing
+        self._take_sensitive(inputs)  # raises an error if one is missing
         return super().prediction_step(model, inputs, prediction_loss_only, ignore_keys)
 
     def _logits_only(
@@ -207,14 +206,14 @@ class FairTrainer(Trainer):
         return None, None if prediction_loss_only else logits.detach(), None
 
     def evaluation_loop(self, *args: Any, **kwargs: Any) -> EvalLoopOutput:
-        """As Trainer's; the labels come back alone."""
+        """Like Trainer's; returns the labels without sensitive columns."""
         output = super().evaluation_loop(*args, **kwargs)
         if isinstance(output.label_ids, tuple):
             output = output._replace(label_ids=output.label_ids[0])
         return output
 
     def predict(self, *args: Any, **kwargs: Any) -> PredictionOutput:
-        """As Trainer's; the data need no sensitive column, and then there is no unfairness."""
+        """Like Trainer's; without a sensitive column there is no unfairness."""
         self._may_lack_sensitive = True
         try:
             return super().predict(*args, **kwargs)
@@ -227,10 +226,10 @@ class FairTrainer(Trainer):
         trial: Any = None,
         ignore_keys_for_eval: list[str] | None = None,
     ) -> TrainOutput:
-        """As Trainer's; the multipliers go on from the checkpoint, too.
+        """Like Trainer's; also restores the multipliers from the checkpoint.
 
         Raises:
-            ValueError: if the checkpoint has no multipliers, or those of another problem.
+            ValueError: if the checkpoint has no multipliers, or they belong to another problem.
         """
         checkpoint = resume_from_checkpoint
         if checkpoint is True:
@@ -245,13 +244,13 @@ class FairTrainer(Trainer):
         file = checkpoint / STATE_FILE
         if not file.exists():
             raise ValueError(
-                f"resume_from_checkpoint: expected {STATE_FILE} in {checkpoint}, which FairTrainer "
-                "writes; this is no checkpoint of a training with FairTrainer."
+                f"resume_from_checkpoint: {checkpoint} has no {STATE_FILE}, so FairTrainer did not "
+                "write it. Use a checkpoint of FairTrainer."
             )
         self.criterion.load_state_dict(safetensors.torch.load(file.read_bytes()))
 
     def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
-        """As Trainer's; checkpoints, which are saved while training, get the multipliers."""
+        """Like Trainer's; also saves the multipliers in checkpoints during training."""
         super().save_model(output_dir, _internal_call)
         if self.is_in_train and self.args.should_save:
             state = {
@@ -262,7 +261,7 @@ class FairTrainer(Trainer):
             write_whole(folder / STATE_FILE, safetensors.torch.save(state))
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """As Trainer's; fairness stands beside the training loss.
+        """Like Trainer's; also logs fairness with the training loss.
 
         Raises:
             FloatingPointError: if training has diverged.
@@ -279,25 +278,26 @@ class FairTrainer(Trainer):
 
 def fair_metrics(
     criterion: FairLoss,
-    own: Callable[[EvalPrediction], dict[str, Any]] | None = None,
+    compute_metrics: Callable[[EvalPrediction], dict[str, Any]] | None = None,
     tolerance: float = 0.05,
 ) -> Callable[[EvalPrediction], dict[str, Any]]:
-    """``compute_metrics`` of a trainer whose labels are followed by the sensitive columns.
+    """Builds ``compute_metrics`` for a trainer whose labels are followed by sensitive columns.
 
     Args:
-        criterion: the loss, which knows the measure and how to read predictions.
-        own: the user's function, which sees the labels alone; its values take precedence.
+        criterion: the loss, with the measure and the format of predictions.
+        compute_metrics: the user's function, which receives the labels only; its values take
+            precedence.
         tolerance: the largest |F| that the fair accuracy accepts.
     """
 
     def metrics(prediction: EvalPrediction) -> dict[str, Any]:
         labels, *columns = prediction.label_ids
         s = np.column_stack(columns) if len(columns) > 1 else np.asarray(columns[0])
-        found = _measured(criterion, tolerance, prediction.predictions, labels, s)
-        if own is None:
-            return found
+        measured = _measured(criterion, tolerance, prediction.predictions, labels, s)
+        if compute_metrics is None:
+            return measured
         plain = EvalPrediction(prediction.predictions, labels, prediction.inputs, prediction.losses)
-        return {**found, **own(plain)}
+        return {**measured, **compute_metrics(plain)}
 
     return metrics
 
@@ -305,10 +305,7 @@ def fair_metrics(
 def _measured(
     criterion: FairLoss, tolerance: float, logits: Any, labels: Any, s: Ints
 ) -> dict[str, float]:
-    """Accuracy, and |F| by the measure of the loss with the frequencies of these rows.
-
-    There is no unfairness where nobody's sensitive value is known.
-    """
+    """Accuracy and, if sensitive values are known, |F| by the criterion's measure on these rows."""
     predicted = criterion.reading.predict(torch.as_tensor(logits)).reshape(-1).numpy()
     labels = np.asarray(labels).reshape(-1)
     keep = labels != criterion.ignore_index
@@ -326,7 +323,7 @@ def _measured(
 
 
 def _attributes(groups: Groups, s: Ints) -> dict[str, NDArray[Any]]:
-    """Named sensitive columns of rows that are given by the integers the losses take."""
+    """Converts the integers that the losses take to named sensitive columns."""
     if groups.takes_integers:
         columns = s.reshape(len(s), -1)
         return {name: columns[:, a] for a, name in enumerate(groups.attributes)}
@@ -337,7 +334,7 @@ def _attributes(groups: Groups, s: Ints) -> dict[str, NDArray[Any]]:
 
 
 def _check_trainer(trainer: FairTrainer) -> None:
-    """Refuses a criterion or settings of Trainer that would be passed over in silence."""
+    """Raises an error for a criterion or for settings of Trainer that would be ignored."""
     criterion, args = trainer.criterion, trainer.args
     if criterion.reduction != "mean":
         raise ValueError(
@@ -353,16 +350,16 @@ def _check_trainer(trainer: FairTrainer) -> None:
     for name, is_set in refused.items():
         if is_set:
             raise ValueError(
-                f"{name}: has no place in a FairTrainer: the loss, with its label_smoothing, is "
-                "the criterion's, and fairness is measured on all rows together."
+                f"{name}: not supported by FairTrainer. The criterion computes the loss, with its "
+                "label_smoothing, and fairness is measured on all rows together."
             )
 
 
 def _label_name(label_names: Sequence[str]) -> str:
-    """The one name of the labels; "labels" for a model that does not say."""
+    """The name of the labels; "labels" if the model has none."""
     if len(label_names) > 1:
         raise ValueError(
-            f"label_names: expected one label per example, got {list(label_names)}; name the one "
-            "that counts with label_names=[...] of TrainingArguments."
+            f"label_names: expected one label per example, got {list(label_names)}. Choose one "
+            "with label_names=[...] of TrainingArguments."
         )
     return label_names[0] if label_names else "labels"

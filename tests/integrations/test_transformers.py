@@ -200,7 +200,7 @@ def test_a_checkpoint_without_multipliers_is_refused(people, tmp_path):
     args = tiny.arguments(tmp_path, save_strategy="epoch", num_train_epochs=1)
     plain = [{key: row[key] for key in ("input_ids", "labels")} for row in tiny.rows_of(people)]
     Trainer(tiny.make_model(), args, train_dataset=plain).train()
-    with pytest.raises(ValueError, match=r"expected fairness\.safetensors in .*checkpoint-5"):
+    with pytest.raises(ValueError, match=r"checkpoint-5 has no fairness.safetensors"):
         make_trainer(people, tmp_path).train(resume_from_checkpoint=True)
 
 
@@ -321,9 +321,9 @@ def test_a_batch_without_labels_is_refused(people, tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"label_smoothing_factor": 0.1}, "label_smoothing_factor: has no place"),
-        ({"batch_eval_metrics": True}, "batch_eval_metrics: has no place"),
-        ({"eval_do_concat_batches": False}, "eval_do_concat_batches=False: has no place"),
+        ({"label_smoothing_factor": 0.1}, "label_smoothing_factor: not supported"),
+        ({"batch_eval_metrics": True}, "batch_eval_metrics: not supported"),
+        ({"eval_do_concat_batches": False}, "eval_do_concat_batches=False: not supported"),
         ({"label_names": ["start", "end"]}, r"expected one label per example, got \['start'"),
     ],
 )
@@ -333,7 +333,7 @@ def test_settings_that_have_no_place_are_refused(people, tmp_path, settings, mes
 
 
 def test_losses_that_have_no_place_are_refused(people, tmp_path):
-    with pytest.raises(ValueError, match="compute_loss_func: has no place"):
+    with pytest.raises(ValueError, match="compute_loss_func: not supported"):
         make_trainer(people, tmp_path, compute_loss_func=torch.nn.CrossEntropyLoss())
     with pytest.raises(TypeError, match=r"expected a loss of fairgrad\.torch, got CrossEntropy"):
         make_trainer(people, tmp_path, criterion=torch.nn.CrossEntropyLoss())

@@ -72,7 +72,7 @@ def test_only_the_table_is_trusted(model, monkeypatch, tmp_path):
     """A path that is in no table is refused, though it names a class of this library."""
     path = save(model, tmp_path / "tagged.skops")
     monkeypatch.delitem(persistence.TYPES, GROUPS)
-    with pytest.raises(ValueError, match="refused before anything of it was loaded"):
+    with pytest.raises(ValueError, match="was refused; nothing"):
         load(path)
-    with pytest.raises(TypeError, match="model: holds fairgrad"):
+    with pytest.raises(TypeError, match="model: contains fairgrad"):
         save(model, tmp_path / "other.skops")

@@ -130,7 +130,7 @@ def test_no_code_runs(path, tmp_path, monkeypatch, kind):
     (tmp_path / "evil_module.py").write_text(f"open({str(trace)!r}, 'w')\nclass Evil: pass\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     rewrite(path, "schema.json", with_attribute(hostile_nodes(f"touch '{trace}'")[kind]))
-    with pytest.raises(ValueError, match="refused before anything of it was loaded"):
+    with pytest.raises(ValueError, match="was refused; nothing"):
         load(path)
     assert not trace.exists()
     assert "evil_module" not in sys.modules
@@ -313,7 +313,7 @@ def test_models_that_could_not_be_loaded_are_not_saved(hiring, tmp_path, path):
     function = make_pipeline(FunctionTransformer(abs), FairGradClassifier(None, max_iter=1))
     function.fit(hiring.X, hiring.y)
     for model in (measure, tree, function):
-        with pytest.raises(TypeError, match="model: holds"):
+        with pytest.raises(TypeError, match="model: contains"):
             save(model, path)
         assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["model.skops"]
