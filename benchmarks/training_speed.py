@@ -27,7 +27,7 @@ from fairgrad.training import Member, TrainingPlan, TrainingTable, train
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-PAPER = {"learning_rate": 0.1, "clip_norm": 0.05}
+PAPER = {"learning_rate": 0.1, "clip_norm": 0.05, "fairness_rate": 0.01}
 ODDS = {"fairness_measure": "equalized_odds"}
 
 
@@ -66,7 +66,7 @@ def epoch() -> None:
                 loss.backward()
                 optimizer.step()
 
-    member = Member(learning_rate=0.1)
+    member = Member(learning_rate=0.1, fairness_rate=0.01)
     plan = TrainingPlan(epochs=n_epochs, batch_size=512, **ODDS)
     times = interleaved(
         {

@@ -215,7 +215,7 @@ def make_constants(
     constraints: Constraints,
     groups: Groups,
     *,
-    fairness_rate: float | str = 0.01,
+    fairness_rate: float | str = "auto",
     proportional_rate: float = 0.0,
     error_memory: float = 0.0,
     negative_weights: bool = True,

@@ -21,7 +21,7 @@ EQUAL = Groups.from_counts({(0, 0): 50, (0, 1): 50})
 
 def problem(lower=0.0, upper=0.0, groups=EQUAL, **rates):
     constraints = Constraints(C0, C, by_label=False, lower=lower, upper=upper)
-    return dual.make_constants(constraints, groups, **rates)
+    return dual.make_constants(constraints, groups, **{"fairness_rate": 0.01, **rates})
 
 
 def batch(errors):
@@ -110,8 +110,9 @@ class TestErrors:
     def run(batches, memory=0.0, dtype=np.float64):
         """The estimates after batches of (right, wrong) counts."""
         groups = Groups.from_counts({(y, s): 10 for y in (0, 1) for s in (0, 1)})
+        constraints = constraints_of("equalized_odds", groups)
         constants = dual.make_constants(
-            constraints_of("equalized_odds", groups), groups, error_memory=memory
+            constraints, groups, fairness_rate=0.01, error_memory=memory
         )
         state = dual.State(*(part.astype(dtype) for part in dual.start(constants, 2)))
         for counts in batches:
@@ -289,7 +290,7 @@ def test_net_multipliers_are_those_of_now(epsilon):
 def test_many_cells_are_those_of_the_matrix(epsilon):
     groups = Groups.from_counts({(y, s): 3 + y + s % 5 for y in (0, 1) for s in range(100)})
     constraints = constraints_of("equalized_odds", groups, epsilon=epsilon)
-    constants = dual.make_constants(constraints, groups)
+    constants = dual.make_constants(constraints, groups, fairness_rate=0.01)
     errors = np.random.default_rng(0).random(200)
     np.testing.assert_allclose(dual.levels(constants, errors), constraints.C @ errors, atol=1e-12)
 
@@ -382,7 +383,7 @@ def test_the_weights_are_the_gradient_of_the_lagrangian(epsilon):
     constraints = Constraints(
         rng.normal(size=3), rng.normal(size=(3, 4)), by_label=False, lower=-epsilon, upper=epsilon
     )
-    constants = dual.make_constants(constraints, groups)
+    constants = dual.make_constants(constraints, groups, fairness_rate=0.01)
     multipliers = rng.random(constants.bound.shape)
     p = groups.mass[0] / groups.mass.sum()
     errors = torch.rand(4, dtype=torch.float64, requires_grad=True)

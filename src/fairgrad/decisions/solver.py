@@ -215,7 +215,9 @@ class DecisionProblem(JudgedDecisions):
         super().__init__(label, weight, parts, costs)
         self.probabilities = [np.ascontiguousarray(one, dtype=np.float64) for one in probabilities]
         self.base = weighted_scores(self.probabilities, (), costs)
-        self._constants = [dual.make_constants(one.constraints, one.groups) for one in parts]
+        self._constants = [
+            dual.make_constants(one.constraints, one.groups, fairness_rate=0.0) for one in parts
+        ]
         self._cuts = np.cumsum([len(single.lower) for single in parts])[:-1]
 
     def pulls(self, net: Floats) -> tuple[Floats, ...]:

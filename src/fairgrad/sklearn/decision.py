@@ -183,7 +183,7 @@ class FairDecisionClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, Ba
         min_group: float = MIN_GROUP,
         cost_matrix: Any = None,
         random_state: Any = None,
-        verbose: bool | str = False,
+        verbose: bool | str = "auto",
     ) -> None:
         self.estimator = estimator
         self.fairness_measure = fairness_measure

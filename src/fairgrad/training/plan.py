@@ -112,7 +112,7 @@ class Member:
     weight_decay: float = 0.0
     clip_norm: float = math.inf
     epsilon: Any = 0.0
-    fairness_rate: float | str = 0.01
+    fairness_rate: float | str = "auto"
     proportional_rate: float = 0.0
     error_memory: float = 0.0
     steady_share: float = 0.0
