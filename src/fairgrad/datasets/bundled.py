@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,79 +16,16 @@ if TYPE_CHECKING:
 
 FILES = Path(__file__).with_name("files")
 
-#: Categorical features of Adult, with their values in the order of the matrix's columns.
-ADULT_CATEGORIES = {
-    "workclass": [
-        "Federal-gov", "Local-gov", "Private", "Self-emp-inc", "Self-emp-not-inc", "State-gov",
-        "Without-pay",
-    ],
-    "education": [
-        "Preschool-8th", "9th-12th", "HS-grad", "Some-college", "Assoc-voc", "Assoc-acdm",
-        "Bachelors", "Masters", "Prof-school", "Doctorate",
-    ],
-    "marital-status": [
-        "Divorced", "Married-AF-spouse", "Married-civ-spouse", "Married-spouse-absent",
-        "Never-married", "Separated", "Widowed",
-    ],
-    "occupation": [
-        "Adm-clerical", "Armed-Forces", "Craft-repair", "Exec-managerial", "Farming-fishing",
-        "Handlers-cleaners", "Machine-op-inspct", "Other-service", "Priv-house-serv",
-        "Prof-specialty", "Protective-serv", "Sales", "Tech-support", "Transport-moving",
-    ],
-    "relationship": [
-        "Husband", "Not-in-family", "Other-relative", "Own-child", "Unmarried", "Wife",
-    ],
-    "native-country": ["United-States", "Other"],
-}  # fmt: skip
-ADULT_NUMBERS = [
-    "age", "education-num", "capital-gain", "capital-loss", "hours-per-week", "fnlwgt",
-]  # fmt: skip
+#: Columns of each table. Categories are in the order of the matrix's columns; those of German
+#: credit are the names of its codes.
+COLUMNS = json.loads((FILES / "columns.json").read_text(encoding="utf-8"))
+
 #: The levels below a high-school degree are merged into two, as in the paper's experiments.
 ADULT_SCHOOLING = {
     **dict.fromkeys(["Preschool", "1st-4th", "5th-6th", "7th-8th"], "Preschool-8th"),
     **dict.fromkeys(["9th", "10th", "11th", "12th"], "9th-12th"),
 }
 
-#: Categorical features of German credit: the name of each code, in the order of the codes.
-GERMAN_CODES = {
-    "status": {
-        "A11": "overdrawn", "A12": "under 200 DM", "A13": "200 DM or more", "A14": "no account",
-    },
-    "credit_history": {
-        "A30": "none", "A31": "all here paid back", "A32": "paid back so far",
-        "A33": "late before", "A34": "critical or elsewhere",
-    },
-    "purpose": {
-        "A40": "new car", "A41": "used car", "A42": "furniture", "A43": "radio or television",
-        "A44": "household appliance", "A45": "repairs", "A46": "education", "A48": "retraining",
-        "A49": "business", "A410": "other",
-    },
-    "savings": {
-        "A61": "under 100 DM", "A62": "100 to 500 DM", "A63": "500 to 1000 DM",
-        "A64": "1000 DM or more", "A65": "none or unknown",
-    },
-    "employment": {
-        "A71": "unemployed", "A72": "under 1 year", "A73": "1 to 4 years", "A74": "4 to 7 years",
-        "A75": "7 years or more",
-    },
-    "other_debtors": {"A101": "none", "A102": "co-applicant", "A103": "guarantor"},
-    "property": {
-        "A121": "real estate", "A122": "building savings or life insurance",
-        "A123": "car or other", "A124": "none or unknown",
-    },
-    "installment_plans": {"A141": "bank", "A142": "shops", "A143": "none"},
-    "housing": {"A151": "rented", "A152": "owned", "A153": "free"},
-    "skill_level": {
-        "A171": "unskilled, not resident", "A172": "unskilled, resident", "A173": "skilled",
-        "A174": "highly skilled or self-employed",
-    },
-    "telephone": {"A191": "no", "A192": "yes"},
-    "foreign_worker": {"A201": "yes", "A202": "no"},
-}  # fmt: skip
-GERMAN_NUMBERS = [
-    "month", "credit_amount", "investment_as_income_percentage", "residence_since", "age",
-    "number_of_credits", "people_liable_for",
-]  # fmt: skip
 #: Sex is part of the codes for marital status.
 GERMAN_SEX = {"A91": "male", "A92": "female", "A93": "male", "A94": "male", "A95": "female"}
 
@@ -131,10 +69,11 @@ def _adult(name: str = "adult", sensitive: Sequence[str] = ("sex",)) -> Dataset:
     was_born_here = rows["native-country"] == "United-States"
     rows["native-country"] = rows["native-country"].where(was_born_here, "Other")
     rows["race"] = rows["race"].where(rows["race"] == "White", "Not white")
+    columns = COLUMNS["adult"]
     groups = {"sex": ["Female", "Male"], "race": ["Not white", "White"]}
     return Dataset(
         name=name,
-        frame=_categories(rows, ADULT_CATEGORIES).join(rows[ADULT_NUMBERS]),
+        frame=_categories(rows, columns["categories"]).join(rows[columns["numbers"]]),
         label=_categories(rows, {"income": ["<=50K", ">50K"]})["income"],
         sensitive=_categories(rows, {column: groups[column] for column in sensitive}),
         left_out={"an unknown feature": len(table) - len(rows)},
@@ -149,12 +88,12 @@ def _german() -> Dataset:
     rows = pd.read_csv(FILES / "german_credit.csv.xz", keep_default_na=False)
     rows["sex"] = rows["personal_status"].map(GERMAN_SEX)
     rows["credit"] = rows["credit"].map({1: "good", 2: "bad"})
-    for column, codes in GERMAN_CODES.items():
-        rows[column] = rows[column].map(codes)
-    values = {column: list(codes.values()) for column, codes in GERMAN_CODES.items()}
+    codes = COLUMNS["german"]["categories"]
+    rows = rows.assign(**{column: rows[column].map(names) for column, names in codes.items()})
+    values = {column: list(names.values()) for column, names in codes.items()}
     return Dataset(
         name="german",
-        frame=_categories(rows, values).join(rows[GERMAN_NUMBERS]),
+        frame=_categories(rows, values).join(rows[COLUMNS["german"]["numbers"]]),
         label=_categories(rows, {"credit": ["bad", "good"]})["credit"],
         sensitive=_categories(rows, {"sex": ["female", "male"]}),
         source=(
