@@ -200,7 +200,7 @@ def test_gap_to_mean_is_the_cores_matrix(draw, measure):
     d = draw(6, n_groups=4)
     (finding,) = Audit(d.y, d.pred, d.s, measures=measure).findings
     asked = constraints_of(measure, Groups.from_data(d.y, d.s))
-    own, matrix = finding.comparison.map, MatrixMap(asked.c0, asked.C)
+    own, matrix = finding.comparison.map, MatrixMap.of_matrix(asked.c0, asked.C)
     assert isinstance(own, GapToReference)
     rate = finding.comparison.cells.value
     np.testing.assert_allclose(own.levels(rate), matrix.levels(1 - rate), atol=1e-12)
@@ -241,3 +241,10 @@ def test_the_four_fifths_rule_is_unfair_only_where_it_is_broken(draw):
     d = draw(8)
     (two_sided,) = Audit(d.y, d.pred, d.s, measures="equalized_odds").findings
     assert two_sided.unfairness == pytest.approx(np.abs(two_sided.levels).mean())
+
+
+def test_pairs_of_many_groups_store_two_entries_each():
+    s = np.arange(3000) % 100
+    (finding,) = Audit(y_pred=s % 2, sensitive_features=s, measures="four_fifths_rule").findings
+    assert len(finding.levels) == 100 * 99
+    assert len(finding.comparison.map.value) == 2 * 100 * 99

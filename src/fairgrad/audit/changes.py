@@ -15,6 +15,7 @@ import numpy as np
 
 from fairgrad.audit.counts import coarser, rate_masks, summed
 from fairgrad.audit.intervals import Interval, Proportion, paired_difference
+from fairgrad.groups import count_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -55,8 +56,9 @@ class Moves:
         def count(weight: Floats) -> Floats:
             ways = ((UP, after), (DOWN, before))
             cells = [np.ravel_multi_index((group, way, y, label), shape) for way, label in ways]
-            counts = [np.bincount(cell, weight, minlength=math.prod(shape)) for cell in cells]
-            return (counts[0] + counts[1]).reshape(shape).astype(np.float64)
+            up, down = (count_rows(cell, math.prod(shape), weight) for cell in cells)
+            counted: Floats = (up + down).reshape(shape)
+            return counted
 
         plain = np.maximum(count(times[changed]), 0.0)  # of unknown groups by chance below 0
         mass = plain if weight is None else np.maximum(count(weight), 0.0)

@@ -21,7 +21,7 @@ from fairgrad.audit.intervals import Interval, Proportion
 from fairgrad.audit.verdicts import FOUR_FIFTHS, VerdictRule, tolerated_ratio
 from fairgrad.checks import is_number
 from fairgrad.constraints import Constraints, gaps
-from fairgrad.groups import Floats, Ints  # noqa: TC001 - a dataclass's fields are read at run time
+from fairgrad.groups import Floats, Ints, count_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -144,16 +144,37 @@ class MatrixMap:
 
     Attributes:
         c0: (J,) constants, NaN where a level is not defined.
-        C: (J, K) coefficients.
+        row: (E,) the level of each entry of C that is not 0.
+        cell: (E,) its cell.
+        value: (E,) the entry.
     """
 
     c0: Floats
-    C: Floats
+    row: Ints
+    cell: Ints
+    value: Floats
+
+    @classmethod
+    def of_matrix(cls, c0: Floats, C: Floats) -> MatrixMap:
+        """The map of a matrix, (J, K)."""
+        row, cell = np.nonzero(C)
+        return cls(c0, row, cell, C[row, cell])
+
+    @classmethod
+    def of_pairs(cls, first: Ints, other: Ints, ratio: float, c0: Floats) -> MatrixMap:
+        """``rate_first - ratio * rate_other`` of pairs of cells, (J,)."""
+        n = len(first)
+        row, value = np.tile(np.arange(n), 2), np.repeat([1.0, -ratio], n)
+        return cls(c0, row, np.append(first, other), value)
+
+    def _sums(self, values: Floats) -> Floats:
+        """(J,) the sums of what the entries, (E,), add to each level."""
+        sums: Floats = count_rows(self.row, len(self.c0), values)
+        return sums
 
     def levels(self, rate: Floats) -> Floats:
-        """(..., J) the levels."""
-        levels: Floats = self.c0 + np.nan_to_num(rate) @ self.C.T
-        return levels
+        """(J,) the levels."""
+        return self.c0 + self._sums(self.value * np.nan_to_num(rate)[self.cell])
 
     def combine(
         self, rate: Floats, ends: Interval, z: float, correlation: Floats | None
@@ -163,18 +184,20 @@ class MatrixMap:
         x = np.nan_to_num(rate)
         levels, down, up = self.levels(x), x - ends.low, ends.high - x
 
-        def reach(of_rising: Floats, of_falling: Floats) -> Any:
-            sides = (side[..., None, :] for side in (of_rising, of_falling))
-            moved = self.C * np.where(self.C > 0, *sides)
-            joint = moved if correlation is None else moved @ correlation
-            return np.sqrt(np.maximum((joint * moved).sum(axis=-1), 0.0))
+        def reach(of_rising: Floats, of_falling: Floats) -> Floats:
+            side = np.where(self.value > 0, of_rising[self.cell], of_falling[self.cell])
+            if correlation is None:
+                return np.sqrt(self._sums((self.value * side) ** 2))
+            moved = np.zeros((len(self.c0), len(x)))
+            moved[self.row, self.cell] = self.value * side
+            return np.sqrt(np.maximum((moved @ correlation * moved).sum(axis=1), 0.0))
 
         return Interval(levels - reach(down, up), levels + reach(up, down))
 
     @property
     def range(self) -> Interval:
         """(J,) the least and the greatest level that any rates have."""
-        falling, rising = (np.clip(self.C, *ends).sum(axis=1) for ends in ((None, 0), (0, None)))
+        falling, rising = (self._sums(np.clip(self.value, *e)) for e in ((None, 0), (0, None)))
         return Interval(self.c0 + falling, self.c0 + rising)
 
     def grown(self, growth: Floats) -> MatrixMap:
@@ -293,16 +316,13 @@ def four_fifths_rule(table: CountTable, desirable: Sequence[int], reference: int
     first, other = np.nonzero(~np.eye(n, dtype=bool))
     if reference >= 0:
         first, other = first[other == reference], other[other == reference]
-    C = np.zeros((len(first), n))
-    C[np.arange(len(first)), first] = 1.0
-    C[np.arange(len(first)), other] -= 0.8
     total = table.shares(hits).total[0]
     defined = (total[first] > 0) & (total[other] > 0)
     pairs = _of_rates(
         table,
         "selection rate",
         hits,
-        MatrixMap(np.where(defined, 0.0, np.nan), C),
+        MatrixMap.of_pairs(first, other, 0.8, np.where(defined, 0.0, np.nan)),
         [f"{names[i]} against {names[j]}" for i, j in zip(first, other, strict=True)],
         labels=[desirable[0] if len(desirable) == 1 else -1],
         tested=defined,
@@ -387,17 +407,23 @@ def _joined(parts: list[Comparison]) -> Comparison:
         each = {name: [getattr(one, name) for one in owners] for name in names}
         return {name: None if of[0] is None else np.concatenate(of) for name, of in each.items()}
 
-    starts = np.cumsum([0, *(int(item.block.max()) + 1 for item in parts)])
-    blocks = np.concatenate([p.block + start for p, start in zip(parts, starts, strict=False)])
+    def shifted(indices: Sequence[Ints], sizes: Sequence[int]) -> Ints:
+        """Indices of one stratum after the other."""
+        starts = np.cumsum([0, *sizes[:-1]])
+        return np.concatenate([index + start for index, start in zip(indices, starts, strict=True)])
+
+    blocks = shifted([item.block for item in parts], [int(item.block.max()) + 1 for item in parts])
     maps: list[Any] = [item.map for item in parts]
     one: GapToReference | MatrixMap
     correlation = None
     if isinstance(maps[0], MatrixMap):
-        from scipy.linalg import block_diag  # noqa: PLC0415 - slow to import
-
+        row = shifted([each.row for each in maps], [len(each.c0) for each in maps])
+        cell = shifted([each.cell for each in maps], [len(item.cell_group) for item in parts])
+        one = MatrixMap(**joined(maps, ["c0", "value"]), row=row, cell=cell)
         if parts[0].correlation is not None:
+            from scipy.linalg import block_diag  # noqa: PLC0415 - slow to import
+
             correlation = block_diag(*(item.correlation for item in parts))
-        one = MatrixMap(**joined(maps, ["c0"]), C=block_diag(*(each.C for each in maps)))
     else:
         of_map = [field.name for field in fields(GapToReference)]
         one = GapToReference(**{**joined(maps, of_map), "block": blocks})
@@ -568,7 +594,7 @@ def _bounded(measure: Any, table: CountTable, desirable: Sequence[int]) -> Compa
         if measure.rate == "false_positive_rate":
             hits = hits & ~np.isin(np.arange(table.n_labels), labels)[None, :, None]
     total = table.shares(hits).total.ravel()
-    levels = MatrixMap(np.where(total > 0, -measure.bound, np.nan), np.eye(len(total)))
+    levels = MatrixMap.of_matrix(np.where(total > 0, -measure.bound, np.nan), np.eye(len(total)))
     rate = measure.rate.replace("_", " ")
     comparison = _of_rates(table, rate, hits, levels, asked.names, labels=of_rows, tested=total > 0)
     lower, upper = asked.definition
@@ -656,7 +682,7 @@ def _user_defined(measure: Any, table: CountTable, desirable: Sequence[int]) -> 
         rate, hits = "error rate", ~_hits(table, "accuracy")
         if asked.by_label:
             hits = hits & _hits(table, "base_rate")
-    levels = MatrixMap(asked.c0, asked.C)
+    levels = MatrixMap.of_matrix(asked.c0, asked.C)
     comparison = _of_rates(
         table, rate, hits, levels, asked.names, labels=labels, tested=_tested_rows(asked)
     )

@@ -16,7 +16,7 @@ import pandas as pd
 
 from fairgrad.audit.intervals import Proportion, impact_ratios, largest_difference, smallest_ratio
 from fairgrad.columns import as_columns, as_pandas
-from fairgrad.groups import Floats, GroupedRows, Groups, Ints, group_rows
+from fairgrad.groups import Floats, GroupedRows, Groups, Ints, count_rows, group_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -81,12 +81,12 @@ class ClusterCells(NamedTuple):
             self.cluster.astype(np.int64) * n_groups + self.group, return_inverse=True
         )
         had, could_have = (
-            np.bincount(unit, self.mass * mask.ravel()[self.cell], minlength=len(place))
+            count_rows(unit, len(place), self.mass * mask.ravel()[self.cell])
             for mask in (hit, could)
         )
         products = (could_have**2, had**2, had * could_have)
         group = place % n_groups
-        return np.stack([np.bincount(group, product, minlength=n_groups) for product in products])
+        return np.stack([count_rows(group, n_groups, product) for product in products])
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,8 +131,8 @@ class CountTable:
         cell = (group * n_labels + label) * n_labels + predicted
 
         def count(weight: Floats | None) -> Floats:
-            counted = np.bincount(cell, weight, minlength=n_groups * n_labels**2)
-            return counted.reshape(n_groups, n_labels, n_labels).astype(np.float64)
+            counted: Floats = count_rows(cell, n_groups * n_labels**2, weight)
+            return counted.reshape(n_groups, n_labels, n_labels)
 
         number = count(None if counts is None else counts.times)
         mass = squares = number

@@ -167,6 +167,4 @@ def _ratio_map(comparison: Comparison, rate: Floats, least: float) -> tuple[Matr
         many, n_pairs = cells[comparison.cell_group[cells] == comparison.reference], len(order) - 1
     r, q = (axis.ravel() for axis in np.meshgrid(few, many))
     r, q = r[r != q], q[r != q]
-    C = np.zeros((len(r), len(rate)))
-    C[np.arange(len(r)), r], C[np.arange(len(r)), q] = 1.0, -least
-    return MatrixMap(np.zeros(len(r)), C), n_pairs
+    return MatrixMap.of_pairs(r, q, least, np.zeros(len(r))), n_pairs

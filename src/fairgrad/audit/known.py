@@ -22,6 +22,7 @@ import numpy as np
 
 from fairgrad.checks import check_number
 from fairgrad.columns import UNKNOWN
+from fairgrad.groups import count_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -110,7 +111,7 @@ def member_weights(
     """(N, V) what each row counts in each group; and the same for variances."""
     code, m = partly.code, partly.probability
     known = code != UNKNOWN
-    n_known = np.bincount(stratum[known], minlength=stratum.max() + 1)
+    n_known = count_rows(stratum[known], stratum.max() + 1)
     few = n_known < LEAST_KNOWN
     if few.any():  # with the smallest of the others, if they are too few together
         order = np.argsort(n_known, kind="stable")
@@ -120,7 +121,8 @@ def member_weights(
     stratum = np.where(is_pooled, len(few), stratum)
 
     def sums(values: Floats) -> Floats:
-        return np.bincount(stratum, values, minlength=len(few) + 1).astype(np.float64)
+        summed: Floats = count_rows(stratum, len(few) + 1, values)
+        return summed
 
     stands_for = np.where(known, membership.weight_of_known(len(code)), 0.0)
     of_known = sums(weight * stands_for)
@@ -139,7 +141,7 @@ def member_weights(
     error = is_member - power * m
     corrected = power * m + times[:, None] * error
     around = centred(error)
-    n = np.maximum(np.bincount(stratum[known], minlength=len(few) + 1), 2)[stratum][:, None]
+    n = np.maximum(count_rows(stratum[known], len(few) + 1), 2)[stratum][:, None]
     sharp = power * m + (error - around) + times[:, None] * around * np.sqrt(n / (n - 1))
     return corrected, np.where(is_pooled[:, None], corrected, sharp)
 

@@ -18,6 +18,7 @@ from scipy.special import expit, logit, ndtri
 from fairgrad.audit.counts import OVERALL, coarser
 from fairgrad.audit.intervals import Interval, Proportion
 from fairgrad.columns import as_array
+from fairgrad.groups import count_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -288,7 +289,7 @@ class ScoreFigures:
         group = place.astype(np.min_scalar_type(-len(place) - 1))[self.rows.group[order]]
         order, group = order[group >= 0], group[group >= 0]
         by_group = order[np.argsort(group, kind="stable")]
-        ends = np.cumsum(np.bincount(group, minlength=groups.n_groups))
+        ends = np.cumsum(count_rows(group, groups.n_groups)).astype(np.int64)
         for name, rows in zip(groups.names, np.split(by_group, ends[:-1]), strict=True):
             if len(rows):
                 yield name, rows

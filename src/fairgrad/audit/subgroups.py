@@ -22,7 +22,7 @@ from fairgrad.audit.counts import CountTable
 from fairgrad.audit.verdicts import Finding, VerdictRule
 from fairgrad.checks import check_number
 from fairgrad.columns import as_columns
-from fairgrad.groups import GroupedRows, least_rows
+from fairgrad.groups import GroupedRows, count_rows, least_rows
 from fairgrad.splitting import hold_out
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def search(
         for place in range(columns[-1] + 1 if columns else 0, len(selectors)):
             shape = (len(values) + 1, sizes[place] + 1, 2)
             joint = cell * (2 * shape[1]) + coded[place]
-            counts = np.bincount(joint, minlength=int(np.prod(shape))).reshape(shape)
+            counts = count_rows(joint, int(np.prod(shape))).reshape(shape)
             n, h = counts.sum(axis=2)[:-1, :-1], counts[:-1, :-1, 1]
             live = n >= max(least, 1)  # no refinement has more rows
             if not live.any():
@@ -353,7 +353,7 @@ def _frequent(codes: Ints, least: int) -> Ints:
     """Codes without the values that have too few rows, or all of them: they select nothing."""
     if not len(codes):
         return codes
-    count = np.bincount(codes + 1)[1:]
+    count = count_rows(codes + 1, int(codes.max()) + 2)[1:]
     keep = (count >= least) & (count < len(codes))
     return np.where(np.append(keep, False)[codes], codes, -1)
 
