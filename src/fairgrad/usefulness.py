@@ -138,6 +138,17 @@ class Suggestions:
     fewer: str = ""
     enough: float | None = None
 
+    @classmethod
+    def of(cls, model: Any, n_levels: int, enough: float | None, search: str = "") -> Suggestions:
+        """Those for one of our estimators, with so many levels."""
+        return cls(
+            asked=None if np.ndim(model.epsilon) else float(model.epsilon),
+            search=search,
+            aware="" if model.use_sensitive else "use_sensitive=True",
+            fewer=FEWER if n_levels > 4 else "",
+            enough=enough,
+        )
+
     @property
     def bound(self) -> str:
         """The slack that was asked for, in words."""
@@ -167,6 +178,10 @@ MOST_SLACK = 0.2
 OUT_OF_REACH = (
     "No {} up to 0.2 gives a useful model: the groups of this table differ too much, or are too "
     "small, for a claim of fairness."
+)
+NOT_LEARNT = (
+    "The plain model is no better ({0.merit} {0.accuracy:.4f}): these features hardly predict the "
+    "label."
 )
 FEWER = "fewer groups (merge small ones, or raise min_group)"
 """How to have fewer groups."""
@@ -211,6 +226,9 @@ def find_fault(
     is_plain = decided is not None and usual is not None and np.array_equal(decided, usual)
     same = "The fair model makes the same decisions as the plain one"
     faults = [_of_constants(fair, constants, labels, rows)]
+    best = max((constant.accuracy for constant in constants), default=0.0)
+    if faults[0] and plain is not None and plain.accuracy < best + LEAST_GAIN:
+        return f"{faults[0]} {NOT_LEARNT.format(plain)}"
     if faults == [""]:
         faults = [_of_bounds(fair, suggestions, rows)] if noise is None else [""]
         if plain is not None:
@@ -234,9 +252,9 @@ def _of_constants(
         if is_as_fair and fair.accuracy < constant.accuracy + LEAST_GAIN:
             assert constant.only_label is not None  # noqa: S101 - it is a constant
             return (
-                f"The model is of no use: {labels[constant.only_label]!r} for everybody has a "
-                f"{fair.merit} of {constant.accuracy:.4f} on the {rows} rows, at max |F| "
-                f"{constant.worst:.4f}; the model {fair.accuracy:.4f}, at {fair.worst:.4f}."
+                f"The model is of no use: {labels[constant.only_label]!r} for everybody reaches "
+                f"{fair.merit} {constant.accuracy:.4f} and max |F| {constant.worst:.4f} on the "
+                f"{rows} rows; the model {fair.accuracy:.4f} and {fair.worst:.4f}."
             )
     return ""
 

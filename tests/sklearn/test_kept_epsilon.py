@@ -166,7 +166,7 @@ def test_a_model_of_no_use_is_warned_of():
     X, s = np.ones((600, 1)), rng.integers(0, 2, 600)  # nothing to be learnt
     y = (rng.random(600) < 0.3).astype(int)
     model = FairGradClassifier("demographic_parity", **QUICK)
-    with pytest.warns(FairnessWarning, match=r"^Every training row is predicted as 0\. Try"):
+    with pytest.warns(FairnessWarning, match=r"^Every training row is predicted as 0\. The plain"):
         model.fit(X, y, sensitive_features=s)
 
 
@@ -197,6 +197,14 @@ def test_every_fault_has_its_sentence(fair, plain, expected):
         assert expected in found
         assert "larger epsilon (0.032 would be enough)" in found
         assert found.endswith("use_sensitive=True if the law allows it.")
+
+
+@pytest.mark.parametrize("predicted", [None, ALL_NO])
+def test_a_larger_epsilon_is_no_remedy_if_the_plain_model_is_no_better(predicted):
+    fair, plain = GOOD._replace(accuracy=0.6, predicted=predicted), PLAIN._replace(accuracy=0.6)
+    fault = find_fault(fair, CONSTANTS, plain, ["no", "yes"], Suggestions(asked=0.02))
+    assert "The plain model is no better (accuracy 0.6000)" in fault
+    assert "epsilon" not in fault
 
 
 @pytest.mark.parametrize("make", [FairGradClassifier, FairDecisionClassifier])
