@@ -166,6 +166,21 @@ def test_a_row_is_off_the_front_if_one_of_theirs_beats_it():
     assert tables.summary(found[found["whose"] != THEIRS]).empty  # nobody to compare with
 
 
+@pytest.mark.parametrize(("gap", "is_as_fair"), [(0.01, 1), (0.02, 0)])
+def test_default_rows_on_the_front_may_be_less_fair_than_all_rivals(gap, is_as_fair):
+    row = {"source": "ffb", "cell": "Adult, sex", "measure": "demographic_parity", "seeds": 1}
+    figures = pd.DataFrame(
+        [
+            {**row, "whose": "ours", "default": True, "accuracy": 0.9, "gap": 0.02},
+            {**row, "whose": "ours", "default": True, "accuracy": 0.85, "gap": gap},
+            {**row, "whose": THEIRS, "default": False, "accuracy": 0.8, "gap": 0.015},
+        ]
+    ).assign(seconds=1.0, **{"beaten by": ""})
+    summary = tables.summary(figures).iloc[0]
+    assert summary["by defaults"] == 1
+    assert summary["by defaults, as fair as a rival"] == is_as_fair
+
+
 def test_gaps_are_those_of_the_protocols():
     assert compas_gaps(TEST, PREDICTED) == {"equalized_odds": 0.5, "demographic_parity": 0.0}
     found = ffb.gaps(TEST, PREDICTED)
