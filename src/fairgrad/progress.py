@@ -1,10 +1,10 @@
-"""A progress bar for loops that may take long."""
+"""A progress bar for work that may take long."""
 
 from __future__ import annotations
 
 import time
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,14 +16,15 @@ PATIENCE = 2.0
 
 
 class ProgressBar:
-    """Counts epochs, or other units of work, and shows what the caller says of each.
+    """Shows how much of some work is done, how long it will take, and what the caller says of it.
 
     `enabled` True shows the bar at once, False never, None on a terminal when the work lasts.
     """
 
-    def __init__(self, total: int, *, enabled: bool | None, unit: str = "epochs") -> None:
+    def __init__(self, total: float, *, enabled: bool | None, unit: str = "epochs") -> None:
         self.total, self.enabled, self.unit = total, enabled, unit
         self.text = ""
+        self._started = time.monotonic()
         self._bar: Progress | None = None
 
     @property
@@ -32,21 +33,28 @@ class ProgressBar:
         return self._bar is not None
 
     def __iter__(self) -> Iterator[int]:
-        started = time.monotonic()
-        try:
-            for place in range(self.total):
+        with self:
+            for place in range(int(self.total)):
                 yield place
-                took, done = time.monotonic() - started, place + 1
-                lasts = took > PATIENCE
-                if self._bar is None and (lasts if self.enabled is None else self.enabled):
-                    self._show()
-                if self._bar is not None:
-                    left = timedelta(seconds=round(took / done * (self.total - done)))
-                    text = f"{left} left {self.text}"
-                    self._bar.update(self._bar.task_ids[0], completed=done, text=text)
-        finally:
-            if self._bar is not None:
-                self._bar.stop()
+                self.update(place + 1)
+
+    def __enter__(self) -> Self:
+        self._started = time.monotonic()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def update(self, done: float) -> None:
+        """Shows that so much is done; 0 if that is not known."""
+        took = time.monotonic() - self._started
+        if self._bar is None and (took > PATIENCE if self.enabled is None else self.enabled):
+            self._show()
+        if self._bar is not None:
+            left = timedelta(seconds=round(took / done * (self.total - done))) if done > 0 else ""
+            text = f"{left} left {self.text}" if done > 0 else self.text
+            self._bar.update(self._bar.task_ids[0], completed=done, text=text)
 
     def _show(self) -> None:
         from rich.console import Console  # noqa: PLC0415 - loaded only where a bar is shown

@@ -5,7 +5,6 @@ import itertools
 import sqlite3
 import subprocess
 import sys
-from contextlib import contextmanager
 
 import click
 import numpy as np
@@ -16,7 +15,7 @@ from hypothesis import strategies as st
 
 from fairgrad.audit import Monitor
 from fairgrad.cli import audit as audits
-from fairgrad.cli import counted, output
+from fairgrad.cli import counted
 from fairgrad.cli.audit import decided_people
 from fairgrad.cli.commands import audit as audit_command
 from fairgrad.cli.commands import counts
@@ -24,6 +23,7 @@ from fairgrad.cli.commands import monitor as monitor_command
 from fairgrad.cli.monitor import add_batches
 from fairgrad.cli.options import SQL_DIALECTS
 from fairgrad.cli.request import AuditRequest
+from fairgrad.progress import ProgressBar
 from fairgrad.tables import reading, scan
 from fairgrad.tables.sql import DIALECTS, quoted_name
 
@@ -425,14 +425,10 @@ def test_a_stopped_query_writes_nothing(here, monkeypatch, tmp_path):
             "(a.range % 3)::VARCHAR AS sex FROM range(10000000) a, range(10000000) b"
         )
 
-    @contextmanager
-    def stop(_):
-        def update(*_, **__):
-            raise click.exceptions.Abort  # what click makes of Ctrl-C
+    def stop(*_):
+        raise click.exceptions.Abort  # what click makes of Ctrl-C
 
-        yield update
-
-    monkeypatch.setattr(output, "progress_bar", stop)
+    monkeypatch.setattr(ProgressBar, "update", stop)
     out = tmp_path / "out.json"
     stopped = here("audit", f"{base}::slow", *PLAIN, "--out", out).check(130)
     assert "Stopped. Files are written completely or not at all." in stopped.err

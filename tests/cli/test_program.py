@@ -14,12 +14,13 @@ import click
 import numpy as np
 import pandas as pd
 import pytest
-from rich.console import Console
 
+from fairgrad import progress
 from fairgrad.audit import FAIR
 from fairgrad.cli import main, output
 from fairgrad.cli.options import MEASURES, parse_tolerance
 from fairgrad.measures import MEASURES as KNOWN
+from fairgrad.tables.reading import pieces
 
 
 def test_the_version_says_what_a_bug_report_needs(here):
@@ -156,17 +157,30 @@ def test_progress_is_for_people_at_a_terminal(here, monkeypatch, tmp_path):
 
 
 def test_a_bar_says_what_is_done_and_what_remains(capsys, monkeypatch):
-    with output.progress_bar(2) as tell:
-        tell("Reading", advance=1)
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    with output.progress_bar(2, "Reading") as bar:
+        bar.update(1)
     assert not capsys.readouterr().err  # nobody is looking
     monkeypatch.setattr(output, "shows_progress", lambda: True)
-    monkeypatch.setattr(
-        output, "Console", lambda **_: Console(file=sys.stderr, force_terminal=True)
-    )
-    with output.progress_bar(2) as tell:
-        tell("Reading", advance=1)
-        tell("Training", advance=1)
-    assert "Training" in capsys.readouterr().err
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with output.progress_bar(2, "Reading") as bar:
+        bar.update(1)
+    shown = capsys.readouterr().err
+    assert "Reading" in shown
+    assert "0:00:00 left" in shown
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet"])
+def test_pieces_know_how_much_of_the_table_is_read(tmp_path, ending):
+    frame = pd.DataFrame({"x": np.arange(40_000) * 1.5, "name": "someone"})
+    path = tmp_path / f"people.{ending}"
+    frame.to_parquet(path) if ending == "parquet" else frame.to_csv(path, index=False)
+    done = [piece.attrs["done"] for piece in pieces([path, path], rows=10_000)]
+    assert len(done) == 8
+    assert sorted(done) == done
+    assert 0 < done[0] < 1
+    assert done[3] == 0.5
+    assert done[-1] == 1.0
 
 
 def test_a_program_that_calls_it_keeps_its_own_signals():

@@ -125,6 +125,7 @@ def test_texts_that_mean_missing(missing):
         (pd.DataFrame([[1, 2]], columns=["x", "x"]), ValueError, "two columns"),
         (pd.DataFrame({"x": ["1", "2", "3", "many"] * 9}), ValueError, "mixes numbers and texts"),
         (pd.DataFrame({"x": ["1"] * 30}), ValueError, "no column is left"),
+        (pd.DataFrame({"x": [1.0, np.inf] * 3}), ValueError, "3 infinite numbers"),
     ],
 )
 def test_tables_that_cannot_be_encoded(table, error, words):

@@ -47,14 +47,10 @@ def audit(params: dict[str, Any]) -> int:
     output.notes(people.notes)
     if request.search:
         result.worst_subgroups(people.searchable(request.search))
-    values = {}
+    values, shown, source = {}, {}, None
     if request.outputs or request.as_json:
         source = provenance(request.table)
         values = {**result.to_dict(), "provenance": source}
-        title = f"Fairness of predicting {people.columns.target}"
-        notes = {f"Note {i}": note for i, note in enumerate(people.notes, start=1)}
-        output.write_files(request.outputs, values, result, title, people.asked | notes, source)
-    if request.as_json:
         shown = {
             "schema": SCHEMA,
             "schema_version": SCHEMA_VERSION,
@@ -66,14 +62,13 @@ def audit(params: dict[str, Any]) -> int:
             "notes": people.notes,
             "audit": values,
         }
-        output.show_json(shown)
-    else:
-        output.show_audit(result, explain=request.explain)
-        output.say_written(request.outputs)
-        if not request.explain:
-            output.say("")
-            advice = f"Next: {NEXT[result.verdict]} --explain shows all details."
-            output.say_paragraph(advice, style="dim")
+    title = f"Fairness of predicting {people.columns.target}"
+    asked = people.asked | {f"Note {i}": note for i, note in enumerate(people.notes, start=1)}
+    output.finish(request, result, values, title, asked, source=source, shown=shown)
+    if not request.as_json and not request.explain:
+        output.say("")
+        advice = f"Next: {NEXT[result.verdict]} --explain shows all details."
+        output.say_paragraph(advice, style="dim")
     return exit_code(result.verdict, request.fail_on)
 
 
@@ -103,12 +98,7 @@ def impact(params: dict[str, Any]) -> int:
         "verdict": table.verdict,
         "provenance": source,
     }
-    output.write_files(request.outputs, values, table, "Impact ratios", {}, source)
-    if request.as_json:
-        output.show_json(values)
-    else:
-        output.screen().print(table)
-        output.say_written(request.outputs)
+    output.finish(request, table, values, "Impact ratios", {}, source=source)
     return exit_code(table.verdict, request.fail_on)
 
 
@@ -152,12 +142,8 @@ def compare(params: dict[str, Any]) -> int:
     one, two = result.names
     asked = {"Table": people.table, "A": sources[0], "B": sources[1]}
     values = result.to_dict()
-    output.write_files(request.outputs, values, result, f"{two} against {one}", asked)
-    if request.as_json:
-        output.show_json({**values, "left_out": people.left_out, "notes": people.notes})
-    else:
-        output.screen().print(result)
-        output.say_written(request.outputs)
+    shown = {**values, "left_out": people.left_out, "notes": people.notes}
+    output.finish(request, result, values, f"{two} against {one}", asked, shown=shown)
     return 0
 
 

@@ -79,7 +79,7 @@ def certify(params: dict[str, Any]) -> int:
     else:
         style = "bold green" if certificate.is_certified else "bold red"
         output.say_paragraph(certificate.sentence, style)
-        output.show_audit(audit)
+        output.screen().print(audit)
         output.inform(f"Recorded: {path}")
     return 0 if certificate.is_certified else 1
 

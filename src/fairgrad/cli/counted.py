@@ -86,9 +86,10 @@ def audited_people(request: AuditRequest) -> AuditedPeople:
     if is_scanned(table) and not request.search and not request.cluster:
         try:
             query = count_query(request)
-            with open_scan(table, request.reading) as scan, output.progress_bar(100) as update:
+            bar = output.progress_bar(100, "Counting rows")
+            with open_scan(table, request.reading) as scan, bar:
                 check_columns(request.columns, request.further, scan.names)
-                scan.tell = lambda done: update("Counting rows", completed=max(done, 0.0))
+                scan.tell = bar.update
                 return _gather(scan.count(query), request)
         except ScanError as reason:
             if database_table(table) is not None:
@@ -276,7 +277,7 @@ def counted_people(
     odd, decimal = Oddities(), "."
     read_notes: dict[str, None] = {}
     waiting: list[pd.DataFrame] = []
-    with output.progress_bar(None) as tell:
+    with output.progress_bar(1.0, "Predicting") as bar:
         n_rows = 0
         for piece in rows:
             decimal = str(piece.attrs.get("decimal", "."))
@@ -291,7 +292,8 @@ def counted_people(
                 wanted.groupby([*keys, *predicted], dropna=False).size().reset_index(name=N_ROWS)
             )
             n_rows += len(piece)
-            tell(f"{n_rows:,} rows predicted")
+            bar.text = f"{n_rows:,} rows"
+            bar.update(piece.attrs.get("done", 0.0))
             if len(waiting) == MOST_WAITING:
                 waiting = [_added(waiting, [*keys, *predicted])]
     if not waiting:

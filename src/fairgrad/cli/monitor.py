@@ -46,12 +46,8 @@ def monitor(params: dict[str, Any]) -> int:
     output.notes(people.notes)
     values = watched.to_dict()
     title = f"Fairness of predicting {people.columns.target} over time"
-    output.write_files(request.outputs, values, watched, title, people.asked)
-    if request.as_json:
-        output.show_json({"verdict": watched.verdict, **values})
-    else:
-        output.screen().print(watched)
-        output.say_written(request.outputs)
+    shown = {"verdict": watched.verdict, **values}
+    output.finish(request, watched, values, title, people.asked, shown=shown)
     return exit_code(watched.verdict, request.fail_on)
 
 

@@ -9,35 +9,28 @@ from __future__ import annotations
 import json
 import os
 import sys
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from rich.text import Text
 
 import fairgrad
 from fairgrad.cli.folder import AUDIT, CARD, POINTS, REPORT, ROWS, as_json, provenance_words
 from fairgrad.columns import without_formulas
 from fairgrad.files import write_whole
+from fairgrad.progress import ProgressBar
 from fairgrad.text import Block, Paragraph, escape, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable
     from pathlib import Path
 
     import pandas as pd
 
-    from fairgrad.audit import Audit
+    from fairgrad.audit import Audit, AuditComparison, ImpactTable, Monitor
+    from fairgrad.cli.request import AuditRequest
     from fairgrad.cli.training import AuditedModel
 
 WIDTH = 80
@@ -84,20 +77,9 @@ def progress(message: str) -> None:
         inform(message)
 
 
-@contextmanager
-def progress_bar(total: float | None) -> Iterator[Callable[..., None]]:
-    """A bar on a terminal: what is being done, since when, and how long it will take.
-
-    Yields a function to call with what is being done, and `completed` or `advance`.
-    """
-    if not shows_progress():
-        yield lambda *_, **__: None
-        return
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    left = () if total is None else (TextColumn("left:"), TimeRemainingColumn())
-    with Progress(*columns, *left, console=Console(stderr=True), transient=True) as shown:
-        task = shown.add_task("", total=total)
-        yield lambda words, **done: shown.update(task, description=printable(words), **done)
+def progress_bar(total: float, unit: str) -> ProgressBar:
+    """A bar on a terminal, if the work lasts: what is being done, and how long it will take."""
+    return ProgressBar(total, enabled=None if shows_progress() else False, unit=unit)
 
 
 def say(text: str) -> None:
@@ -118,16 +100,28 @@ def notes(sentences: Iterable[str]) -> None:
         console.print(Paragraph(f"Note: {sentence}", "yellow"))
 
 
-def write_files(
-    outputs: Mapping[str, Path],
+def finish(
+    request: AuditRequest,
+    result: Audit | AuditComparison | ImpactTable | Monitor,
     values: dict[str, Any],
-    result: Any,
     title: str,
     asked: dict[str, str],
+    *,
     source: dict[str, Any] | None = None,
+    shown: dict[str, Any] | None = None,
 ) -> None:
-    """Writes a result as JSON (--out), or CSV where it is a table, and as a page (--report)."""
-    for kind, path in outputs.items():
+    """Writes a result to the files that were asked for, and prints it, or JSON.
+
+    Args:
+        request: what was asked.
+        result: an audit, a comparison, an impact table or a monitor.
+        values: the result as plain values; --out writes them, or CSV where it is a table.
+        title: of the page (--report).
+        asked: what was asked, for people.
+        source: what the result rests on, for the page.
+        shown: what --json prints, if not the values.
+    """
+    for kind, path in request.outputs.items():
         if kind == "report":
             from fairgrad.report import Report  # noqa: PLC0415 - charts, only where they are asked for
 
@@ -137,17 +131,12 @@ def write_files(
             result.to_csv(path)
         else:
             write_whole(path, as_json(values))
-
-
-def say_written(outputs: Mapping[str, Path]) -> None:
-    """Says which files were written."""
-    for path in outputs.values():
+    if request.as_json:
+        show_json(shown or values)
+        return
+    screen().print(result.on_terminal(explain=request.explain))
+    for path in request.outputs.values():
         inform(f"Written: {path}")
-
-
-def show_audit(audit: Audit, *, explain: bool = False) -> None:
-    """Prints the conclusion, the rates of every group and warnings, or all sections (explain)."""
-    screen().print(audit.on_terminal(explain=explain))
 
 
 def points_table(points: pd.DataFrame, chosen: int) -> Block:
@@ -168,7 +157,7 @@ def show_outcome(outcome: AuditedModel) -> None:
     notes(outcome.notes)
     for fault in outcome.trained.faults:
         say_paragraph(f"! {fault}", style="bold red")
-    show_audit(outcome.audit)
+    screen().print(outcome.audit)
     costs = outcome.mean_costs
     if costs:
         plain = f", with the plain model {costs['plain']:.4f}" if "plain" in costs else ""

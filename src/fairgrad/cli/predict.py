@@ -9,7 +9,6 @@ import json
 import os
 import sys
 from collections import Counter
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +21,7 @@ from fairgrad.cli.request import read_options, refuse_idle
 from fairgrad.columns import without_formulas
 from fairgrad.files import naming, whole_file, whole_folder
 from fairgrad.tables.features import Oddities
-from fairgrad.tables.parquet import parquet_files
+from fairgrad.tables.parquet import parquet_files, parquet_size
 from fairgrad.tables.reading import (
     PARQUET_ENDINGS,
     column_names,
@@ -34,9 +33,10 @@ from fairgrad.tables.reading import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from fairgrad.cli.folder import SavedModel
+    from fairgrad.progress import ProgressBar
     from fairgrad.tables.dialect import ReadingOptions
     from fairgrad.tables.parquet import ParquetFile
     from fairgrad.tables.reading import TableSource
@@ -72,9 +72,12 @@ def predict(params: dict[str, Any]) -> int:
     names = column_names(table, reading)
     model = load_model(params["model"], names)
     new = _new_columns(model, params["column"], names)
-    silent = nullcontext(lambda _: None)  # the standard output may be the same terminal
-    with output.progress_bar(None) if out else silent as tell:
-        predictor = PiecePredictor(model, new, reading, tell)
+    bar = output.progress_bar(1.0, "Predicting")
+    bar.enabled = bar.enabled if out else False  # the standard output may be the same terminal
+    files = table_files(table)
+    n_rows = parquet_size(files)[0] if all(map(is_parquet, files)) else 0
+    with bar:
+        predictor = PiecePredictor(model, new, reading, bar, n_rows)
         if target is None:
             if isinstance(sys.stdout, io.TextIOWrapper):  # a table's letters stay what they are
                 sys.stdout.reconfigure(encoding="utf-8")
@@ -114,7 +117,8 @@ class PiecePredictor:
         model: what predicts.
         new: the columns to be added, and which label's probability each holds.
         reading: what the user says about files.
-        tell: is told how far it is.
+        bar: shows how far it is.
+        n_rows: of Parquet files; 0 if that is not known.
         counts: how many rows were predicted, by label; counted on the way.
         odd: what was odd about the rows; found on the way.
     """
@@ -122,7 +126,8 @@ class PiecePredictor:
     model: SavedModel
     new: Mapping[str, int | None]
     reading: ReadingOptions
-    tell: Callable[[str], object]
+    bar: ProgressBar
+    n_rows: int = 0
     counts: Counter[str] = field(default_factory=Counter)
     odd: Oddities = field(default_factory=Oddities)
 
@@ -150,7 +155,9 @@ class PiecePredictor:
         labels, scores, strange = self.model.predict(piece, self.reading.missing)
         self.odd.update(strange)
         self.counts.update(labels.tolist())
-        self.tell(f"{self.counts.total():,} rows predicted")
+        done = self.counts.total()
+        self.bar.text = f"{done:,} rows"
+        self.bar.update(done / self.n_rows if self.n_rows else piece.attrs.get("done", 0.0))
         values = {name: labels if i is None else scores[:, i] for name, i in self.new.items()}
         return piece, pd.DataFrame(values, index=piece.index), batch
 

@@ -121,8 +121,8 @@ def choose_features(
         if kind == "date":
             derived = _date_features(column, report.forms.get(name, ""), frame.columns)
         elif kind == "number":
-            complete = pd.Series(as_numbers(column)) if column.isna().any() else column
-            derived = {name: (complete, None)}
+            known = pd.Series(as_numbers(column))  # also refuses infinite numbers
+            derived = {name: (known if column.isna().any() else column, None)}
         elif not reason:
             named = named_column(column, categorical)
             n = len(named.cat.categories)

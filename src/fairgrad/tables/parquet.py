@@ -13,10 +13,13 @@ from fairgrad.tables.reading import (
     import_reader,
     known_columns,
     one_line,
+    plain_frame,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    import pandas as pd
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +75,17 @@ def parquet_files(
         partition = import_reader("pyarrow.dataset", "Parquet").get_partition_keys
         keys = tuple(partition(fragment.partition_expression))
         yield ParquetFile(Path(fragment.path), keys, schema, batches(fragment, is_first=not place))
+
+
+def parquet_frames(path: Path, columns: Sequence[str] | None, rows: int) -> Iterator[pd.DataFrame]:
+    """The same as frames, which keep the share of the rows that were read so far."""
+    n_rows, n_read = max(1, parquet_size([path])[0]), 0
+    for file in parquet_files(path, columns, rows):
+        for batch in file.batches:
+            frame = plain_frame(batch.to_pandas())
+            n_read += len(frame)
+            frame.attrs["done"] = n_read / n_rows
+            yield frame
 
 
 def _dataset(path: Path) -> Any:

@@ -120,6 +120,7 @@ _MARKS = {
 }
 """What the files begin with that come through a pipe."""
 
+_COMPRESSIONS: dict[str, Any] = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz"}
 _DECORATED = re.compile(r"[^\d.,eE+-]|\d{1,3}(?:[.,]\d{3})+(?:[.,]|$)")
 """Numbers with more than digits, or with marks between thousands."""
 
@@ -490,11 +491,11 @@ def pieces(
     options = options or ReadingOptions()
     first: list[str] | None = None
     frames: Iterable[pd.DataFrame]
-    for path in table_files(table):
+    paths = table_files(table)
+    for place, path in enumerate(paths):
         name = path.name.lower()
         if is_parquet(path):
-            files = import_module("fairgrad.tables.parquet").parquet_files(path, columns, rows)
-            frames = (plain_frame(one.to_pandas()) for file in files for one in file.batches)
+            frames = import_module("fairgrad.tables.parquet").parquet_frames(path, columns, rows)
         elif name.endswith(WHOLE_ENDINGS):
             frames = _whole(path, columns, rows, options)
         else:
@@ -504,7 +505,9 @@ def pieces(
             first = names if first is None else first
             if set(names) != set(first):
                 refuse_columns(path, names, first)
-            yield piece[first]
+            chosen = piece[first]
+            chosen.attrs["done"] = (place + piece.attrs.get("done", 0.0)) / len(paths)
+            yield chosen
 
 
 def refuse_columns(path: Path, names: Sequence[str], first: Sequence[str]) -> None:
@@ -542,11 +545,13 @@ def _csv(
         dialect = find_dialect(path, options)
         note = dialect.sentence(path.name, "".join(path.suffixes[:1]).lower())
         how |= {"chunksize": rows, "names": all_named(dialect.names, path.name)}
-        with pd.read_csv(path, **dialect.options(), **how) as reader:
+        how["compression"] = _COMPRESSIONS.get(path.suffix.lower())
+        with path.open("rb") as file, pd.read_csv(file, **dialect.options(), **how) as reader:
             for piece in _without_last(reader, len(dialect.footer)):
                 # Chosen here: pandas' usecols would pass over faulty rows.
                 chosen = piece if columns is None else piece[known_columns(columns, piece.columns)]
-                chosen.attrs |= {"decimal": dialect.decimal, "said": note}
+                done = file.tell() / path.stat().st_size
+                chosen.attrs |= {"decimal": dialect.decimal, "said": note, "done": done}
                 yield chosen
     except pd.errors.EmptyDataError:
         raise ValueError(f"{path.name} is empty") from None
