@@ -229,7 +229,7 @@ def test_column_transformers_are_saved_and_exported(tmp_path):
     np.testing.assert_allclose(probabilities, model.predict_proba(later), atol=1e-5)
     ranked = make_column_transformer((QuantileTransformer(n_quantiles=9), ["age"]))
     other = make_pipeline(ranked, FairGradClassifier(None, max_iter=1)).fit(texts, label)
-    with pytest.raises(TypeError, match=r"got QuantileTransformer. A fairgrad.TableEncoder does"):
+    with pytest.raises(TypeError, match="got QuantileTransformer"):
         to_onnx(other)
 
 
