@@ -13,7 +13,7 @@ import pytest
 
 from fairgrad import Constraints
 from fairgrad.audit import Audit
-from fairgrad.report import Report
+from fairgrad.report import Report, save_figures
 from fairgrad.report import report as html_page
 from fairgrad.report.report import json_for_html
 
@@ -127,14 +127,14 @@ def test_names_that_utf8_cannot_hold_are_replaced(samples, tmp_path):
 
 
 def test_charts_become_pictures(report, tmp_path):
-    files = report.save_charts(tmp_path / "charts")
+    files = save_figures(report.figures, tmp_path / "charts")
     assert len(files) == 2 * len(report.figures)
     svg = (tmp_path / "charts" / "frontier.svg").read_text(encoding="utf-8")
     assert "<svg" in svg
     assert "var(--" not in svg
     assert (tmp_path / "charts" / "level-0.png").read_bytes()[:4] == b"\x89PNG"
     with pytest.raises(ValueError, match="formats: expected some of"):
-        report.save_charts(tmp_path, ["bmp"])
+        save_figures(report.figures, tmp_path, ["bmp"])
 
 
 def test_many_groups_and_labels_make_a_page():

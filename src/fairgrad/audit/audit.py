@@ -302,9 +302,9 @@ class Audit(ShownAndWritten):
         self.is_weighted = self.counted_rows.weight is not None
         self.labels: list[Any] = self.table.groups.labels.tolist()
         self.attributes: tuple[str, ...] = self.table.groups.attributes
-        self._view_keys = list(dict.fromkeys([*((n,) for n in self.attributes), self.attributes]))
+        view_keys = list(dict.fromkeys([*((n,) for n in self.attributes), self.attributes]))
         self.views: dict[str, CountTable] = {
-            " x ".join(key): self.table.view(*key) for key in self._view_keys
+            " x ".join(key): self.table.view(*key) for key in view_keys
         }
         for by, view in self.views.items():
             present = np.flatnonzero(view.mass.sum(axis=(1, 2)) > 0)
@@ -315,28 +315,30 @@ class Audit(ShownAndWritten):
                     f"sensitive_features ({by}): fairness compares at least two groups, got "
                     f"{only} alone (rows of weight 0 do not count)."
                 )
-        findings, seen = [], set()
+        # Each finding's measure, the attributes whose groups it compares, and if it is asked for.
+        self._plan: list[tuple[AskedMeasure, tuple[str, ...], bool]] = []
+        seen = set()
         for measures, is_asked in zip(self.wanted, (True, False), strict=True):
             for one in measures:
-                for key in one.attributes or self._view_keys:
+                for key in one.attributes or view_keys:
                     name = one.name if isinstance(one.measure, str) else id(one.measure)
                     identity = (name, key, one.given)
                     if is_asked or identity not in seen:
-                        findings.append(self._find(one, key, is_asked=is_asked))
+                        self._plan.append((one, key, is_asked))
                     seen.add(identity)
+        findings = [self._find(*planned) for planned in self._plan]
         self.findings: tuple[Finding, ...] = tuple(_shared_error(findings))
 
     def findings_of(self, table: CountTable) -> list[Finding]:
         """The findings of the verdict if the counts were these."""
-        wanted = [(one, key) for one in self.wanted[0] for key in one.attributes or self._view_keys]
-        return [self._find(one, key, is_asked=True, table=table) for one, key in wanted]
+        return [self._find(*planned, table=table) for planned in self._plan if planned[-1]]
 
     def _find(
         self,
         asked: AskedMeasure,
         attributes: tuple[str, ...],
-        *,
         is_asked: bool,
+        *,
         table: CountTable | None = None,
         unknown: int = -1,
     ) -> Finding:
@@ -393,18 +395,9 @@ class Audit(ShownAndWritten):
         view = self.views[name] if name in self.views else self.table.view(*attributes)
         if view.n_rows == self.table.n_rows:
             return None
-        asked = next(
-            one
-            for single in self.wanted
-            for one in single
-            if one.name == finding.measure and (not one.attributes or attributes in one.attributes)
-        )
-        names = view.groups.names
+        planned, names = self._plan[self.findings.index(finding)], view.groups.names
         groups = (finding.table.groups.names[finding.comparison.group[j]] for j in finding.extremes)
-        worst, best = (
-            self._find(asked, attributes, is_asked=True, unknown=names.index(group)).verdict
-            for group in groups
-        )
+        worst, best = (self._find(*planned, unknown=names.index(group)).verdict for group in groups)
         return worst, best
 
     def if_different(self, difference: float) -> list[Finding]:

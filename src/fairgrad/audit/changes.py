@@ -6,16 +6,14 @@ differs. A rate changes by ``up - down``, the shares of its rows that get and lo
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from fairgrad.audit.counts import coarser, rate_masks, summed
+from fairgrad.audit.counts import CountTable, RowCounts, rate_masks
 from fairgrad.audit.intervals import Interval, Proportion, paired_difference
-from fairgrad.groups import count_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,62 +21,53 @@ if TYPE_CHECKING:
     from fairgrad.audit.audit import Audit
     from fairgrad.audit.comparisons import Comparison
     from fairgrad.audit.verdicts import Finding
-    from fairgrad.groups import Floats, GroupedRows, Groups, Ints
+    from fairgrad.groups import Floats, GroupedRows, Ints
 
 UP, DOWN = 0, 1
 
 
-@dataclass(frozen=True, eq=False)
-class Moves:
-    """Rows whose prediction changes, by group and labels.
+class Moves(NamedTuple):
+    """Rows whose prediction changes, by group, true label and the label they get or lose.
 
     Attributes:
-        groups: who the groups are.
-        moved: (G, 2, L, L) by true and predicted label: rows that get the label, and that lose it.
-        moved_mass: `moved` with sample weights; the same without.
+        up: the rows that get each label.
+        down: the rows that lose it.
     """
 
-    groups: Groups
-    moved: Floats
-    moved_mass: Floats
+    up: CountTable
+    down: CountTable
 
     @classmethod
     def from_rows(cls, rows: GroupedRows, times: Floats, before: Ints, after: Ints) -> Moves:
         """Counts the rows, each so many times, whose predicted label was one and is another."""
         changed = before != after
-        y, group, before, after = (
-            column[changed].astype(np.int64) for column in (rows.label, rows.group, before, after)
-        )
         weight = None if rows.weight is None else rows.weight[changed]
-        n_labels, n_groups = rows.groups.mass.shape
-        shape = (n_groups, 2, n_labels, n_labels)
-
-        def count(weight: Floats) -> Floats:
-            ways = ((UP, after), (DOWN, before))
-            cells = [np.ravel_multi_index((group, way, y, label), shape) for way, label in ways]
-            up, down = (count_rows(cell, math.prod(shape), weight) for cell in cells)
-            counted: Floats = (up + down).reshape(shape)
-            return counted
-
-        plain = np.maximum(count(times[changed]), 0.0)  # of unknown groups by chance below 0
-        mass = plain if weight is None else np.maximum(count(weight), 0.0)
-        return cls(rows.groups, plain, mass)
+        rows = replace(rows, label=rows.label[changed], group=rows.group[changed], weight=weight)
+        counts = RowCounts(times[changed])
+        tables = (
+            CountTable.from_rows(rows, predicted[changed], counts=counts)
+            for predicted in (after, before)
+        )
+        # Counts of unknown groups may be below 0 by chance.
+        return cls(*(replace(t, rows=t.rows.clip(0), mass=t.mass.clip(0)) for t in tables))
 
     def view(self, *attributes: str) -> Moves:
         """By some of the attributes, without the rows of unknown value."""
-        groups, index = coarser(self.groups, attributes)
-        parts = (self.moved, self.moved_mass)
-        return Moves(groups, *(summed(part, index, groups.n_groups) for part in parts))
+        return Moves(self.up.view(*attributes), self.down.view(*attributes))
 
     def together(self) -> Moves:
         """All groups as one, for the overall rates."""
-        parts = (counts.sum(axis=0, keepdims=True) for counts in (self.moved, self.moved_mass))
-        return Moves(self.groups, *parts)
+        return Moves(self.up.together(), self.down.together())
+
+    def take(self, names: tuple[str, ...]) -> Moves:
+        """Those of the groups with these names."""
+        chosen = np.isin(self.up.groups.names, names)
+        return Moves(self.up.take(chosen), self.down.take(chosen))
 
     def _of_hits(self, hits: NDArray[np.bool_], *, people: bool) -> Floats:
         """(2, R, G) the rows, or their weights, by which rates with these hits go up and down."""
-        moved = self.moved if people else self.moved_mass
-        counted: Floats = np.einsum("gwyl,ryl->wrg", moved, hits.astype(np.float64))
+        moved = np.stack([table.rows if people else table.mass for table in self])
+        counted: Floats = np.einsum("wgyl,ryl->wrg", moved, hits.astype(np.float64))
         return counted
 
     def of_rate(self, rate: str, label: int = -1, *, people: bool = False) -> Floats:
@@ -89,7 +78,7 @@ class Moves:
             label: the label the rate is about; -1 for none.
             people: rows, whatever their weights.
         """
-        hits, _ = rate_masks(self.moved.shape[-1])[rate]
+        hits, _ = rate_masks(self.up.n_labels)[rate]
         return self._of_hits(hits[[max(label, 0)]], people=people)[:, 0]
 
     def of_cells(self, comparison: Comparison, *, people: bool = False) -> Floats:
@@ -101,12 +90,6 @@ class Moves:
         by_row = self._of_hits(comparison.hits, people=people)
         by_cell: Floats = by_row[:, comparison.cell_row, comparison.cell_group]
         return by_cell
-
-    def take(self, names: tuple[str, ...]) -> Moves:
-        """Those of the groups with these names."""
-        place = {name: index for index, name in enumerate(self.groups.names)}
-        chosen = np.array([place[name] for name in names])
-        return Moves(self.groups, self.moved[chosen], self.moved_mass[chosen])
 
 
 def change_interval(moved: Floats, rate: Proportion, alpha: float) -> Interval:

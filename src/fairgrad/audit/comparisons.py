@@ -190,7 +190,8 @@ class MatrixMap:
                 return np.sqrt(self._sums((self.value * side) ** 2))
             moved = np.zeros((len(self.c0), len(x)))
             moved[self.row, self.cell] = self.value * side
-            return np.sqrt(np.maximum((moved @ correlation * moved).sum(axis=1), 0.0))
+            squares: Floats = np.maximum((moved @ correlation * moved).sum(axis=1), 0.0)
+            return np.sqrt(squares)
 
         return Interval(levels - reach(down, up), levels + reach(up, down))
 

@@ -191,10 +191,31 @@ def groups_frame(audit: Audit) -> pd.DataFrame:
 def rates_frame(audit: Audit) -> pd.DataFrame:
     """The rates of every group and overall, each with its own interval."""
     frames = []
-    for name, view in audit.views.items():
-        frames += _rates(name, view, view.groups.names, audit)
-        frames += _rates(name, view.together(), [OVERALL], audit)
+    for attribute, table, names in _tables(audit):
+        for rate, proportions in table.rates.items():
+            labels = [-1] if rate == "accuracy" else list(audit.shown_labels)
+            rows = proportions.pick(np.atleast_2d).pick(itemgetter(labels)).pick(np.ravel)
+            low, high = rows.exact_interval(audit.alpha)
+            shown = [audit.label_value(label) for label in labels for _ in names]
+            columns = {
+                "attribute": attribute,
+                "group": list(names) * len(labels),
+                "label": pd.Series(shown, dtype=object),
+                "rate": rate,
+                "value": rows.value,
+                "low": low,
+                "high": high,
+                "trials": rows.trials,
+            }
+            frames.append(pd.DataFrame(columns))
     return pd.concat(frames, ignore_index=True)
+
+
+def _tables(audit: Audit) -> Iterator[tuple[str, CountTable, Sequence[str]]]:
+    """The counts of every way of grouping, by group and of everyone, with the names of groups."""
+    for attribute, view in audit.views.items():
+        yield attribute, view, view.groups.names
+        yield attribute, view.together(), (OVERALL,)
 
 
 def levels_frame(audit: Audit) -> pd.DataFrame:
@@ -270,13 +291,12 @@ def confusion_frame(audit: Audit) -> pd.DataFrame:
     """Rows of every group by true and predicted label, and their share of the true label's rows."""
     columns = ["attribute", "group", "true", "predicted", "rows", "share"]
     lines: list[tuple[Any, ...]] = []
-    for name, view in audit.views.items() if audit.has_labels else ():
-        for table, names in ((view, view.groups.names), (view.together(), (OVERALL,))):
-            truth = table.mass.sum(axis=2, keepdims=True)
-            share = table.mass / np.where(truth > 0, truth, np.nan)
-            keys = product([name], names, audit.labels, audit.labels)
-            figures = zip(table.rows.ravel().astype(np.int64), share.ravel(), strict=True)
-            lines += [(*key, *both) for key, both in zip(keys, figures, strict=True)]
+    for attribute, table, names in _tables(audit) if audit.has_labels else ():
+        truth = table.mass.sum(axis=2, keepdims=True)
+        share = table.mass / np.where(truth > 0, truth, np.nan)
+        keys = product([attribute], names, audit.labels, audit.labels)
+        figures = zip(table.rows.ravel().astype(np.int64), share.ravel(), strict=True)
+        lines += [(*key, *both) for key, both in zip(keys, figures, strict=True)]
     return pd.DataFrame(lines, columns=columns)
 
 
@@ -342,29 +362,6 @@ def _verdict(audit: Audit, finding: Finding) -> dict[str, Any]:
         "more_rows_high": None if needed is None else needed.high,
         "advice": words.advice(finding),
     }
-
-
-def _rates(
-    attribute: str, view: CountTable, names: Sequence[str], audit: Audit
-) -> list[pd.DataFrame]:
-    frames = []
-    for rate, proportions in view.rates.items():
-        labels = [-1] if rate == "accuracy" else list(audit.shown_labels)
-        rows = proportions.pick(np.atleast_2d).pick(itemgetter(labels)).pick(np.ravel)
-        low, high = rows.exact_interval(audit.alpha)
-        shown = [audit.label_value(label) for label in labels for _ in names]
-        columns = {
-            "attribute": attribute,
-            "group": list(names) * len(labels),
-            "label": pd.Series(shown, dtype=object),
-            "rate": rate,
-            "value": rows.value,
-            "low": low,
-            "high": high,
-            "trials": rows.trials,
-        }
-        frames.append(pd.DataFrame(columns))
-    return frames
 
 
 def _levels(finding: Finding) -> pd.DataFrame:

@@ -24,7 +24,7 @@ from fairgrad.audit.sections import DETAILS, METHOD, SUMMARY
 from fairgrad.files import cache_folder, write_whole
 from fairgrad.report import charts
 from fairgrad.report.charts import as_frontier, as_history
-from fairgrad.report.figure import CONFIG, DARK, FORMATS, LIGHT, save_figures, vl_convert_module
+from fairgrad.report.figure import CONFIG, DARK, LIGHT, vl_convert_module
 from fairgrad.text import Block, Section, as_html
 
 if TYPE_CHECKING:
@@ -197,12 +197,6 @@ class Report:
         """Writes the page, whole or not at all; gives its path."""
         write_whole(Path(path), self.html())
         return Path(path)
-
-    def save_charts(
-        self, folder: str | os.PathLike[str], formats: Sequence[str] = FORMATS
-    ) -> list[Path]:
-        """Writes every chart as SVG and PNG into a folder; gives the files."""
-        return save_figures(self.figures, folder, formats)
 
 
 def json_for_html(value: Any) -> str:
