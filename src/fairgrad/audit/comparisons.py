@@ -120,7 +120,19 @@ class GapToReference:
             return self
         mass = self.share * growth
         before, total = self._sums(self.share), self._sums(mass)
-        return replace(self, share=before * mass / np.where(total > 0, total, 1.0))
+        kept = before / np.where(total > 0, total, 1.0)
+        variance, n_rows = kept * self.outside_variance, self.n_rows / np.where(kept > 0, kept, 1.0)
+        return replace(self, share=kept * mass, outside_variance=variance, n_rows=n_rows)
+
+    def farther(self, tested: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """(K,) the tested levels; of two groups the one with the smaller share of the rows."""
+        if self.correlation is not None:
+            return tested
+        is_smaller = self.present & (2 * self.share < self._sums(self.share))
+        columns = np.array([self.present, tested, is_smaller], dtype=np.float64)
+        n_present, n_tested, n_smaller = self._sums(columns)
+        is_pair = (n_present == 2) & (n_tested == 1) & (n_smaller == 1)
+        return np.where(is_pair, is_smaller, tested)
 
     @cached_property
     def _spans(self) -> tuple[Ints, Ints]:

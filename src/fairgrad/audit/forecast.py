@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.special import chdtri, log_ndtr, ndtr, ndtri
 
-from fairgrad.audit.comparisons import MatrixMap
+from fairgrad.audit.comparisons import GapToReference, MatrixMap
 from fairgrad.audit.intervals import Interval, least_holding
 
 if TYPE_CHECKING:
@@ -131,6 +131,8 @@ def _chance(
     """
     rule, tested = comparison.map.grown(growth), comparison.tested
     n_tests = int(tested.sum())
+    if isinstance(rule, GapToReference):
+        tested = rule.farther(tested)
     if fair.low.ndim == 0:  # ``rate_r - least ratio * rate_q`` is at least 0 for all pairs
         rule, n_tests = _ratio_map(comparison, rate, float(fair.low))
         fair, tested = Interval(np.zeros(len(rule.c0)), np.full(len(rule.c0), np.inf)), rule.c0 == 0
