@@ -35,3 +35,5 @@ def test_groups_whose_values_are_codes_are_named_with_their_column():
         "black 0, women", "black 0, men", "black 1, women", "black 1, men"
     ]  # fmt: skip
     assert words.people_names(rows.groups.marginal("sex")) == ["women", "men"]
+    answers = group_rows([0, 1] * 2, {"black": ["no", "no", "yes", "yes"]})
+    assert words.people_names(answers.groups) == ["black no", "black yes"]

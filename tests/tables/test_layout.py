@@ -115,6 +115,9 @@ def test_sheets_titles_and_footers_of_excel(tmp_path):
     same(frame)
     assert "using row 3 as the header" in said(frame)
     assert "the last row is left out as a footer ('Total')" in said(frame)
+    behind_cover = read_table(tmp_path / "pay.xlsx")
+    same(behind_cover)
+    assert "the sheet 'pay' is read" in said(behind_cover)
     with pytest.raises(ValueError, match=r"--sheet is 'pya'; it has cover, pay"):
         read_table(tmp_path / "pay.xlsx", options=ReadingOptions(sheet="pya"))
 

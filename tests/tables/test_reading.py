@@ -285,7 +285,7 @@ def test_excel(tmp_path):
     assert frame["größe"].tolist() == TABLE["größe"].tolist()
     assert frame["day"].dt.year.tolist()[:2] == [2020, 2020]
     assert frame["code"].isna().tolist() == [False, True, False]
-    assert "the first of 2 sheets is read" in said(frame)
+    assert "the sheet 'people' is read; it has people, other" in said(frame)
 
 
 def test_standard_input(monkeypatch, tmp_path):

@@ -33,6 +33,8 @@ PLAIN = "the plain model"
 PEOPLE = {"female": "women", "male": "men"}
 """Values of a column called sex or gender, as sentences name these people."""
 
+YES_OR_NO = {"yes", "no", "y", "n", "true", "false"}
+
 BOUND = (
     "Does every group's rate keep the bound? The level F of a group is its rate minus the bound; "
     "unfairness is the mean of what breaks it."
@@ -172,13 +174,14 @@ def short_names(groups: Groups) -> list[str]:
 
 
 def people_names(groups: Groups) -> list[str]:
-    """`short_names`, with women and men for Female and Male, and "black 1" for a code."""
+    """`short_names`, with women and men for Female and Male, and "black yes" for a code."""
 
     def named(attribute: str, value: str) -> str:
         if attribute.casefold() in {"sex", "gender"} and value.casefold() in PEOPLE:
             return PEOPLE[value.casefold()]
         column = "group" if attribute == "sensitive_features" else attribute
-        return value if any(map(str.isalpha, value)) else f"{column} {value}"
+        says_little = value.casefold() in YES_OR_NO or not any(map(str.isalpha, value))
+        return f"{column} {value}" if says_little else value
 
     names = [
         ", ".join(

@@ -180,7 +180,7 @@ FILE_OPTIONS: dict[str, dict[str, Any]] = {
     "skip_rows": _number(
         "Rows above the header, such as titles [default: detected].", click.IntRange(min=0)
     ),
-    "sheet": _text("NAME", "Sheet of an Excel file [default: the first]."),
+    "sheet": _text("NAME", "Sheet of an Excel file [default: the first with a table]."),
     "missing": _text(
         "TEXT",
         "Text that means a missing value, besides NA, null and the like in columns of numbers "

@@ -618,13 +618,14 @@ def _excel(path: Path, options: ReadingOptions) -> tuple[pd.DataFrame, str]:
     import_reader("openpyxl", "Excel", "'fairgrad[excel]'")
     with pd.ExcelFile(path, engine="openpyxl") as book:
         sheets = [str(name) for name in book.sheet_names]
-        sheet = options.sheet or sheets[0]
-        if sheet not in sheets:
-            raise ValueError(f"--sheet is {sheet!r}; it has {', '.join(sheets)}")
-        frame = pd.read_excel(
-            book, sheet_name=sheet, keep_default_na=False, na_values=[""], header=None
-        )
-    frame = frame.iloc[options.skip_rows or 0 :].dropna(how="all").dropna(axis=1, how="all")
+        if options.sheet not in {None, *sheets}:
+            raise ValueError(f"--sheet is {options.sheet!r}; it has {', '.join(sheets)}")
+        how: dict[str, Any] = {"keep_default_na": False, "na_values": [""], "header": None}
+        for sheet in sheets if options.sheet is None else [options.sheet]:
+            frame = pd.read_excel(book, sheet_name=sheet, **how).iloc[options.skip_rows or 0 :]
+            frame = frame.dropna(how="all").dropna(axis=1, how="all")
+            if frame.shape[1] > 1:  # others are covers, or empty
+                break
     if not len(frame):
         raise ValueError(f"the sheet {sheet!r} is empty")
 
@@ -637,7 +638,7 @@ def _excel(path: Path, options: ReadingOptions) -> tuple[pd.DataFrame, str]:
     titles = int(frame.index[header.titles]) if header.titles or options.skip_rows else 0
     notes = layout_sentences(path.name, titles, footer)
     if len(sheets) > 1 and options.sheet is None:
-        notes.append(f"{path.name}: the first of {len(sheets)} sheets is read.")
+        notes.append(f"{path.name}: the sheet {sheet!r} is read; it has {', '.join(sheets)}.")
     frame = frame.iloc[n_above : len(frame) - len(footer)].reset_index(drop=True)
     frame.columns = pd.Index(header.names)
     return frame, " ".join(notes)
