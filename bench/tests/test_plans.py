@@ -60,7 +60,7 @@ def test_wrong_names_are_refused_before_anything_runs(choices, message):
 
 
 def test_a_plan_with_its_own_combinations_takes_no_grid():
-    with pytest.raises(ValueError, match="grid: the plan 'epsilon' has combinations of its own"):
+    with pytest.raises(ValueError, match="grid: the plan 'epsilon' defines its combinations"):
         named_plan("epsilon").narrowed(grid="quick")
 
 

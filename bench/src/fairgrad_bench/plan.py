@@ -162,10 +162,10 @@ class ExperimentPlan:
         """The plan with other choices, where they are given (neither None nor empty).
 
         Raises:
-            ValueError: if a grid is given for a plan that has combinations of its own.
+            ValueError: if you pass a grid for a plan that defines its combinations.
         """
         if choices.get("grid") and self.combinations is not None:
-            raise ValueError(f"grid: the plan {self.name!r} has combinations of its own, no grid.")
+            raise ValueError(f"grid: the plan {self.name!r} defines its combinations.")
         return replace(self, **{key: value for key, value in choices.items() if value})
 
 
@@ -224,8 +224,8 @@ def load_splits(dataset: str, seeds: tuple[int, ...]) -> dict[int, Split]:
 
 
 def _check(argument: str, got: tuple[str, ...], allowed: tuple[str, ...]) -> None:
-    strangers = [name for name in got if name not in allowed]
-    if strangers or not got:
+    unknown = [name for name in got if name not in allowed]
+    if unknown or not got:
         raise ValueError(f"{argument}: expected some of {list(allowed)}, got {list(got)}.")
 
 

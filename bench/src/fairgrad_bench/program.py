@@ -97,8 +97,8 @@ def bench() -> None:
 def run(plan: str, records: str, jobs: int, cluster: str | None, **choices: Any) -> int:
     """Train all units of a plan that have no record yet.
 
-    Options that are not given are the plan's. A run that was stopped goes on where it was when
-    the same command is given again; units that failed are tried again.
+    Options that you leave out take the plan's values. The same command resumes an interrupted
+    run and tries failed units again.
     """
     from fairgrad_bench.plan import named_plan  # noqa: PLC0415 - keeps --help quick
     from fairgrad_bench.running import run as run_plan  # noqa: PLC0415 - as above
@@ -121,8 +121,8 @@ def run(plan: str, records: str, jobs: int, cluster: str | None, **choices: Any)
 def tables(records: str, out: str, merge: str | None) -> int:
     """Write the results as CSV and Markdown tables.
 
-    The paper's figures stand beside ours, with a verdict on each row. `units.csv` says by which
-    versions of the packages every unit was made.
+    Shows the paper's figures beside ours, with a verdict on each row. `units.csv` lists the
+    versions of the packages that made each unit.
     """
     from fairgrad_bench.records import read_records  # noqa: PLC0415 - as above
     from fairgrad_bench.results import BenchResults  # noqa: PLC0415 - as above
@@ -215,10 +215,10 @@ def reproduce(
     datasets: tuple[str, ...] | None,
     seeds: tuple[int, ...] | None,
 ) -> int:
-    """Run everything from nothing, and write the page that shows it.
+    """Run all experiments, and write the page that shows them.
 
-    Takes days on one core. A run that was stopped goes on where it was when the same command is
-    given again; the page is written after every stage.
+    Takes days on one core. The same command resumes an interrupted run. The page is written
+    after every stage.
     """
     from fairgrad_bench.reproduction import narrowed_stages  # noqa: PLC0415 - as above
     from fairgrad_bench.reproduction import reproduce as run_all  # noqa: PLC0415 - as above
@@ -252,8 +252,8 @@ def published(
     """Make our rows of published tables.
 
     Follows the protocol of each source, with the defaults for FairGrad. Writes one table per
-    source, their rows and ours, and compares the baselines. A run that was stopped resumes when
-    the same command is given again.
+    source, their rows and ours, and compares the baselines. The same command resumes an
+    interrupted run.
     """
     from fairgrad.files import write_whole  # noqa: PLC0415 - as above
     from fairgrad_bench.published import (  # noqa: PLC0415 - as above
@@ -342,12 +342,12 @@ def _stopping_keeps_records() -> Iterator[None]:
 
 
 def _stop(*_: object) -> NoReturn:
-    click.echo("\nStopped; finished units are kept, and the same command goes on.", err=True)
+    click.echo("\nStopped. Finished units are kept; the same command resumes.", err=True)
     sys.exit(STOPPED)
 
 
 def main() -> NoReturn:
-    """Runs the program and leaves with its exit code; errors are said as `fairgrad` says them."""
+    """Runs the program and exits with its code; errors look like those of `fairgrad`."""
     from fairgrad.cli import main as run_command  # noqa: PLC0415 - it loads this very module
 
     run_command(command=bench, name="fairgrad-bench")

@@ -1,8 +1,8 @@
 """What is kept of a unit: counts of every candidate, in one small JSON file.
 
-Every measure is a function of the cells' error rates, so how many rows of each cell a model gets
-wrong is all that is kept of it: small, and enough for measures that nobody has thought of yet. With
-more than two labels it is how many rows of each cell get each label.
+Every measure is a function of the cells' error rates. So a record holds only how many rows of each
+cell a model gets wrong. This is small, and enough to compute other measures later. With more than
+two labels it holds how many rows of each cell get each label.
 
 A record belongs to the inputs of its unit and to the version of its method, a number that is raised
 by hand when the method's results change. Where the code lies and how it is written plays no role.
@@ -173,7 +173,7 @@ class UnitRecord:
 
 
 def write_record(record: UnitRecord, folder: Path) -> Path:
-    """Writes the record's file; nobody ever sees half of it."""
+    """Writes the record's file, completely or not at all."""
     path = folder / f"{record.name}.json"
     write_whole(path, record.to_json())
     return path

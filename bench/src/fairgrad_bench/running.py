@@ -122,7 +122,7 @@ def run(
 ) -> RunOutcome:
     """Trains every unit of a plan that has no record yet.
 
-    A run that was stopped, however rudely, goes on where it was when it is started again; units
+    An interrupted or killed run resumes where it stopped when it is started again; units
     that failed are tried again.
 
     Args:
@@ -177,8 +177,8 @@ def _version(unit: Unit) -> int:
 def on_this_machine(units: Sequence[Any], jobs: int, work: Work) -> Iterator[Any]:
     """The record of every unit, as each is finished.
 
-    A process that dies (for want of memory, say) takes the pool with it. The units that were in
-    work are then tried again one by one, so that the guilty one is found, and the rest goes on.
+    A process that dies, for example because memory is short, ends the pool. The units in work are
+    then tried again one by one, so that the unit that fails is identified and the others run.
     """
     if jobs == 1:
         yield from map(work.execute, units)
@@ -270,7 +270,7 @@ def one_thread() -> Iterator[None]:
 
 
 def _failure(error: BaseException) -> dict[str, Any]:
-    """The fields of a record that say what went wrong."""
+    """The fields of a record that describe the error."""
     reason = f"{type(error).__name__}: {error}".strip().rstrip(":")
     trace = "".join(traceback.format_exception(error))
     return {"status": FAILED, "reason": reason, "trace": trace}
@@ -340,7 +340,7 @@ def _kept(cells: CountedCells, found: Candidate, split: Split) -> KeptModel:
 
 
 class RunProgress:
-    """Says how far a run is: a line per unit, the time left, a bar on terminals.
+    """Shows the progress of a run: a line per unit, the time left, a bar on terminals.
 
     The estimate takes the work that is left to cost as much as the work done so far. Units that
     were skipped or failed say nothing about that.

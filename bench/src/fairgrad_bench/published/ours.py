@@ -1,6 +1,6 @@
 """FairGrad's rows, the same in all tables: estimator, fair decisions and boosted trees.
 
-All settings but the measure are the defaults. Rows that ask for another epsilon say so.
+All settings but the measure are the defaults. The names of rows with another epsilon include it.
 """
 
 from __future__ import annotations

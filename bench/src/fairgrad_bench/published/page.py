@@ -1,6 +1,6 @@
 """The page of published tables: prose is written by hand, tables are filled in from the results.
 
-A line ``<!-- table: published_ffb.csv -->`` says which file the lines up to ``<!-- end -->`` show.
+A line ``<!-- table: published_ffb.csv -->`` names the file to show up to ``<!-- end -->``.
 """
 
 from __future__ import annotations
