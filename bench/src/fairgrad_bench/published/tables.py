@@ -143,8 +143,8 @@ def summary(figures: pd.DataFrame) -> pd.DataFrame:
         cells = ours.groupby(["cell", "measure"])
         free = cells["free"].any()
         least_fair = part[part["whose"] == THEIRS].groupby(["cell", "measure"])["gap"].max()
-        limits = ours.set_index(["cell", "measure"]).index.map(least_fair).to_numpy()
-        ours = ours.assign(fair=ours["free"] & (ours["gap"] <= limits))
+        ours = ours.join(least_fair.rename("limit"), on=["cell", "measure"])
+        ours["fair"] = ours["free"] & (ours["gap"] <= ours["limit"])
         by_default = ours[ours["default"]].groupby(["cell", "measure"])[["free", "fair"]].any()
         rows.append(
             {
