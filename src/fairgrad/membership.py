@@ -45,8 +45,8 @@ class Membership:
             values.
         known_probability: (N,) how likely the value of each row was to be known, if that depends
             on what is known of the row; None if it is the same for all.
-        difference: for audits. Of all rows with the same label and prediction, the share of a group
-            among those of unknown group may differ by up to this much from what the known rows say.
+        difference: for audits. Among rows with the same label and prediction, the share of a group
+            may differ by up to this much between rows of unknown and of known group.
 
     Example:
         >>> membership = Membership([[0.9, 0.1], [0.2, 0.8], [0.3, 0.7]])
@@ -60,9 +60,9 @@ class Membership:
     difference: float = 0.0
 
     @classmethod
-    def of(cls, given: Any) -> Membership:
+    def of(cls, membership: Any) -> Membership:
         """Probabilities, or a membership, as a membership."""
-        return given if isinstance(given, cls) else cls(given)
+        return membership if isinstance(membership, cls) else cls(membership)
 
     def read(self, columns: Mapping[str, Any]) -> PartlyKnown:
         """The attribute with missing values, by the sensitive columns.
@@ -71,7 +71,7 @@ class Membership:
             ValueError: if there is no such attribute, or the probabilities do not fit.
         """
         codes = {name: encode(column, f"s ({name})") for name, column in columns.items()}
-        lacking = [name for name, own in codes.items() if (own.codes == UNKNOWN).any()]
+        lacking = [name for name, encoded in codes.items() if (encoded.codes == UNKNOWN).any()]
         named = codes if self.attribute is None else [self.attribute]
         names = lacking if len(named) > 1 else [name for name in named if name in codes]
         if len(names) != 1:
@@ -80,11 +80,11 @@ class Membership:
                 f"{names or 'none'} of {list(codes)}; name it with Membership(..., attribute=)."
             )
         code, values = codes[names[0]]
-        found, texts = as_pandas(self.probability), [str(value) for value in values]
-        if hasattr(found, "columns"):
-            found = found.set_axis([str(name) for name in found.columns], axis=1)
-            found = found[texts] if sorted(found.columns) == sorted(texts) else found.iloc[:, :0]
-        probability = np.asarray(found, dtype=np.float64)
+        frame, texts = as_pandas(self.probability), [str(value) for value in values]
+        if hasattr(frame, "columns"):
+            frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
+            frame = frame[texts] if sorted(frame.columns) == sorted(texts) else frame.iloc[:, :0]
+        probability = np.asarray(frame, dtype=np.float64)
         if probability.shape != (len(code), len(values)):
             raise ValueError(
                 f"membership: expected {len(code)} rows and a column for each of the values "
@@ -104,8 +104,9 @@ class Membership:
         Raises:
             ValueError: if a probability is not above 0.
         """
-        given = self.known_probability
-        chance = np.ones(n_rows) if given is None else as_array(as_column(given)).astype(np.float64)
+        if self.known_probability is None:
+            return np.ones(n_rows)
+        chance = as_array(as_column(self.known_probability)).astype(np.float64)
         if chance.shape != (n_rows,) or not ((chance > 0) & (chance <= 1)).all():
             raise ValueError(f"known_probability: expected {n_rows} numbers above 0 and up to 1.")
         return 1 / chance
@@ -150,9 +151,9 @@ def spread_rows(sensitive_features: Any, membership: Any) -> SpreadRows:
     source, value = np.nonzero(share > 0)
     order = np.argsort(~is_known[source], kind="stable")
     source, value = source[order], value[order]
-    found = {name: as_array(column)[source] for name, column in columns.items()}
-    found[attribute] = values[value]
-    return SpreadRows(source, found, share[source, value], int(is_known.sum()))
+    spread = {name: as_array(column)[source] for name, column in columns.items()}
+    spread[attribute] = values[value]
+    return SpreadRows(source, spread, share[source, value], int(is_known.sum()))
 
 
 class MembershipModel:
@@ -173,8 +174,8 @@ class MembershipModel:
         >>> sex = rng.choice(["F", "M"], 400).astype(object)
         >>> height = rng.normal(165, 7, 400) + 13 * (sex == "M")
         >>> sex[100:] = None
-        >>> found = MembershipModel().fit_predict({"height": height}, sex)
-        >>> found.shape, list(found.columns)
+        >>> probability = MembershipModel().fit_predict({"height": height}, sex)
+        >>> probability.shape, list(probability.columns)
         ((400, 2), ['F', 'M'])
     """
 
@@ -205,29 +206,23 @@ class MembershipModel:
                 f"s: expected at least two values with {self.n_folds} known rows each, got "
                 f"{dict(zip(values.tolist(), size.tolist(), strict=True))}."
             )
-        table, found = _table(X, y), np.zeros((len(code), len(values)))
+        features = as_pandas(X)
+        table = pd.DataFrame(features.toarray() if hasattr(features, "toarray") else features)
+        table = table.reset_index(drop=True).set_axis([str(name) for name in table.columns], axis=1)
+        if y is not None:
+            table = table.assign(**{"label of the row": as_array(as_column(y)).astype(str)})
+        probability = np.zeros((len(code), len(values)))
         fold = fold_of_rows(code[known], self.n_folds, self.random_state)
-        self.models_ = []
-        for own in range(self.n_folds):
-            learnt, held = known[fold != own], known[fold == own]
+        unknown, self.models_ = np.flatnonzero(code == UNKNOWN), []
+        for held_out in range(self.n_folds):
+            learnt, held = known[fold != held_out], known[fold == held_out]
             model = clone(self.estimator or _usual_estimator())
             self.models_.append(model.fit(table.iloc[learnt], code[learnt]))
-            found[held] = model.predict_proba(table.iloc[held])
-        rest = np.flatnonzero(code == UNKNOWN)
-        if len(rest):
-            found[rest] = np.mean([m.predict_proba(table.iloc[rest]) for m in self.models_], axis=0)
-        return pd.DataFrame(found, columns=pd.Index(values))
-
-
-def _table(X: Any, y: Any) -> Any:
-    """Features, and labels as one more column of texts, as a data frame."""
-    import pandas as pd  # noqa: PLC0415 - the core works without it
-
-    found = as_pandas(X)
-    table = pd.DataFrame(found.toarray() if hasattr(found, "toarray") else found)
-    table = table.reset_index(drop=True).set_axis([str(name) for name in table.columns], axis=1)
-    label = {} if y is None else {"label of the row": as_array(as_column(y)).astype(str)}
-    return table.assign(**label)
+            probability[held] = model.predict_proba(table.iloc[held])
+        if len(unknown):
+            each = [model.predict_proba(table.iloc[unknown]) for model in self.models_]
+            probability[unknown] = np.mean(each, axis=0)
+        return pd.DataFrame(probability, columns=pd.Index(values))
 
 
 def _usual_estimator() -> Any:

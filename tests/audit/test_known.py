@@ -224,5 +224,5 @@ def test_what_does_not_fit_is_refused() -> None:
         parity(y, h, seen, 2 * p)
     with pytest.raises(ValueError, match="known_probability"):
         parity(y, h, seen, Membership(p, known_probability=np.zeros(len(y))))
-    with pytest.raises(ValueError, match="not together with cluster"):
+    with pytest.raises(ValueError, match="combined with cluster"):
         parity(y, h, seen, p, cluster=y)

@@ -113,7 +113,7 @@ def test_risks_name_who_is_treated_unequally_and_what_is_not_known():
     y, s = np.tile([0, 1], 400), np.repeat(["a", "b", "c|d"], [400, 390, 10])
     pred = np.where(s == "a", y, 0)
     told = " ".join(Audit(y, pred, s, measures="demographic_parity").risks)
-    assert "Surely beyond the tolerance: a predicted" in told
+    assert "Clearly beyond the tolerance: a predicted" in told
     assert "c|d (10)" in told
     decided = Audit(y_pred=pred, sensitive_features=s)
     assert "True labels are not known" in " ".join(decided.risks)

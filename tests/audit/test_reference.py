@@ -45,7 +45,7 @@ def test_ratios_are_to_the_reference():
 
 def test_references_that_are_none():
     for reference, message in [
-        ("z", "no value of s"),
+        ("z", "not a value of s"),
         ({"t": "a"}, "got the attribute 't'"),
     ]:
         with pytest.raises(ValueError, match=message):

@@ -180,7 +180,7 @@ class Audit(ShownAndWritten):
         self.partly: tuple[PartlyKnown, Membership] | None = None
         if membership is not None:
             if self.cluster is not None or self.counts is not None:
-                raise ValueError("membership: not together with cluster, and not for counts.")
+                raise ValueError("membership: cannot be combined with cluster or with counts.")
             membership = Membership.of(membership)
             self.partly = membership.read(columns), membership
         self.confidence, self.alpha, self.min_group = confidence, 1.0 - confidence, min_group
@@ -265,7 +265,7 @@ class Audit(ShownAndWritten):
         """
         for name in ("sample_weight", "y_score", "cluster"):
             if options.get(name) is not None:
-                raise ValueError(f"{name}: it speaks of single rows; counts have none.")
+                raise ValueError(f"{name}: expected None, as counts have no single rows.")
         further = {
             "count": count,
             "weight": weight,
@@ -377,8 +377,8 @@ class Audit(ShownAndWritten):
         )
         if not len(place):
             raise ValueError(
-                f"reference: too few rows of {name} have the value {', '.join(wanted)} to compare "
-                f"with (at least {least_rows(view.n_rows, self.min_group):,})."
+                f"reference: {', '.join(wanted)} ({name}) has too few rows to compare others with; "
+                f"at least {least_rows(view.n_rows, self.min_group):,} are needed (min_group)."
             )
         return int(place[0])
 
@@ -411,7 +411,7 @@ class Audit(ShownAndWritten):
             ValueError: if all groups are known.
         """
         if self.table.soft is None:
-            raise ValueError("difference: the groups of all rows are known.")
+            raise ValueError("difference: the groups of all rows are known, so none can differ.")
         table = replace(self.table, soft=self.table.soft._replace(difference=difference))
         return _shared_error(self.findings_of(table))
 
@@ -615,9 +615,9 @@ class Audit(ShownAndWritten):
         Args:
             kind: "rates" (per group, with intervals), "groups" (sizes), "levels", "verdicts",
                 "figures" (differences and ratios), "confusion" (rows by true and predicted label),
-                "changes" (against the baseline) or "sides" (rows whose prediction differs from the
-                baseline's). Of scores: "scores" (AUC and calibration gap by group), "roc" and
-                "calibration". Of a search: "subgroups".
+                "changes" (against the baseline), "sides" (rows whose prediction differs from the
+                baseline's), "scores" (AUC and calibration gap by group), "roc", "calibration" or
+                "subgroups" (from `worst_subgroups`).
 
         Raises:
             ValueError: if there is no such kind, or no baseline to compare with.
@@ -674,7 +674,7 @@ def _reference_values(reference: Any, groups: Groups) -> dict[str, str]:
         known = [str(one) for one in groups.values[groups.attributes.index(name)]]
         if str(value) not in known:
             raise ValueError(
-                f"reference: got {value!r}, which is no value of {name}; the values are "
+                f"reference: got {value!r}, which is not a value of {name}; the values are "
                 f"{words.listed(known, most=12)}."
             )
     return {name: str(value) for name, value in reference.items()}

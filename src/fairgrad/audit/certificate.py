@@ -168,7 +168,7 @@ class Certificate:
         True
         >>> print(certificate.sentence)  # doctest: +NORMALIZE_WHITESPACE
         Certified with 95 % confidence: fair by accuracy parity, groups by sensitive_features;
-        largest |F| 0.000 (at most 0.005), fair is at most 0.05; on 800 rows stated to be new, for
+        largest |F| 0.000 (at most 0.005), fair if at most 0.05; on 800 rows stated to be new, for
         one model that was chosen from 16 on 800 other rows.
     """
 
@@ -219,7 +219,7 @@ class Certificate:
             (
                 f"{head} with {100 * self.confidence:.4g} % confidence: {verdict} by "
                 f"{words.conjoined(list(names))}, groups by {words.conjoined(list(grouped))}; "
-                f"{words.judged([worst])} {_at_most(worst)}, fair is {words.in_words(worst)}; on "
+                f"{words.judged([worst])} {_at_most(worst)}, fair if {words.in_words(worst)}; on "
                 f"{words.n_of(audit.table.n_rows, 'row')} stated to be new"
             )
         ]
@@ -251,7 +251,7 @@ class Certificate:
         if self.is_certified:
             return ""
         if words.severity(worst) > 0:
-            rows = " As observed it is not fair: more rows would not help, a fairer model would."
+            rows = " The observed figure is beyond the limit: use a fairer model, not more rows."
         else:
             advice = words.advice(worst) if worst.verdict == UNDECIDED else ""
             rows = f" {advice} They must be new rows." if advice else ""

@@ -67,8 +67,8 @@ REFERENCE = (
 N_METHOD = 2
 """The first notes say how the figures are made; the others, who and what they are about."""
 CARE = (
-    "A ratio below 0.8 is generally regarded as evidence of adverse impact (29 CFR 1607.4 D). None "
-    "of this is a finding of discrimination, nor its absence one of compliance."
+    "A ratio below 0.8 is generally regarded as evidence of adverse impact (29 CFR 1607.4 D). It "
+    "is not a finding of discrimination, and a higher ratio is not a finding of compliance."
 )
 
 
@@ -161,8 +161,8 @@ class ImpactTable(ShownAndWritten):
         median = float(np.median(score))
         if not (score > median).any():
             raise ValueError(
-                f"y_score: no score is above the median, {median:.6g}; scoring rates compare "
-                "who is."
+                f"y_score: no score is above the median, {median:.6g}, so there are no scoring "
+                "rates to compare."
             )
         above = np.where(score > median, ABOVE, NOT_ABOVE)
         table = cls.from_decisions(above, sensitive_features, y_desirable=ABOVE, **options)

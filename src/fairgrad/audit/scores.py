@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 CALIBRATION_BINS, ROC_POINTS = 10, 60
 METHOD = (
-    "The AUC is the chance that a row of the label has a higher score than a row of another one; "
-    "intervals are the wider ones of DeLong's on the logit scale and Newcombe's."
+    "The AUC is the probability that a row with the label has a higher score than a row without "
+    "it. Its interval covers both DeLong's, on the logit scale, and Newcombe's."
 )
 CALIBRATION = (
     "The calibration gap is how often the label is true minus the mean score: above 0 the scores "

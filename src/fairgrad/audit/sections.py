@@ -370,7 +370,7 @@ def gains(audit: Audit) -> tuple[str, ...]:
         n_more = len(people) - MOST_GAINS
         shown = [*list(people)[:MOST_GAINS], *([f"{n_more} more groups"] if n_more > 0 else [])]
         sentences.append(f"{against} {words.conjoined(shown)} are {predicate}.")
-    nobody = (f"{against} no group surely gained or lost.",) if asked else ()
+    nobody = (f"{against} no group clearly gained or lost.",) if asked else ()
     return tuple(sentences) or nobody
 
 
@@ -437,7 +437,7 @@ def remarks(audit: Audit) -> list[Block]:
 
 
 def risks(audit: Audit) -> list[str]:
-    """Who is surely treated unequally, the warnings, and what the figures do not say."""
+    """Who is treated unequally beyond doubt, the warnings, and what the figures do not say."""
     beyond: dict[bool, dict[str, None]] = {True: {}, False: {}}
     for finding in audit.findings:
         for name, is_beyond in zip(words.level_names(finding), finding.beyond, strict=True):
@@ -447,7 +447,7 @@ def risks(audit: Audit) -> list[str]:
     wheres = {True: "", False: ", by measures that were not asked for"}
     return [
         *(
-            f"Surely beyond the tolerance{wheres[is_asked]}: {words.listed(list(names), most=8)}."
+            f"Clearly beyond the tolerance{wheres[is_asked]}: {words.listed(list(names), most=8)}."
             for is_asked, names in beyond.items()
             if names
         ),

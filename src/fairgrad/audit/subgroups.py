@@ -50,9 +50,10 @@ COLUMNS = [
     *("gap", "low", "high", "confirmed"),
 ]
 ABOUT = (
-    "A search, not a verdict: it says where to look. One half of the rows was searched, and gaps "
-    "(the subgroup's rate minus the rate over everyone) are those of the other half, with "
-    "intervals that hold for all listed at once. Confirmed are those whose interval excludes 0."
+    "This is a search, not a verdict: it shows where to look. Subgroups were searched in one half "
+    "of the rows. Their gaps (the subgroup's rate minus the overall rate) were measured in the "
+    "other half, with intervals that hold for all listed subgroups together. A gap is confirmed if "
+    "its interval excludes 0."
 )
 
 
@@ -221,10 +222,10 @@ class SubgroupSearch:
         sure = sum(one.is_confirmed for one in self.subgroups)
         return (
             f"Searched {words.n_of(self.n_tried, 'conjunction')} of up to "
-            f"{words.n_of(self.k, 'condition')} on {words.conjoined(list(self.columns))}, on "
-            f"{words.n_of(self.n_searched, 'row')}, each subgroup of at least "
-            f"{words.n_of(self.least, 'row')}; {sure} of {words.n_of(len(self.subgroups), 'gap')} "
-            f"listed confirmed on the other {self.n_confirming:,}."
+            f"{words.n_of(self.k, 'condition')} on {words.conjoined(list(self.columns))}, in "
+            f"{words.n_of(self.n_searched, 'row')}; subgroups have at least "
+            f"{words.n_of(self.least, 'row')}. {sure} of {words.n_of(len(self.subgroups), 'gap')} "
+            f"listed were confirmed on the other {self.n_confirming:,}."
         )
 
 

@@ -85,18 +85,18 @@ APPROXIMATE = (
     "Clopper-Pearson with the number of independent rows that would be as certain"
 )
 LEVEL_INTERVALS = (
-    "Intervals of levels, differences and ratios are MOVER's (Zou and Donner 2008; of ratios "
-    "Donner and Zou 2012), made of these limits of the rates; that of a level holds by itself with "
-    "{level}. The shares of the groups in the overall rate are estimates, too."
+    "Intervals of levels, differences and ratios combine the limits of the rates (MOVER: Zou and "
+    "Donner 2008; for ratios Donner and Zou 2012). The interval of each level holds by itself with "
+    "{level}. It includes the uncertainty of the groups' shares in the overall rate."
 )
 VERDICTS = (
-    "Fair within tolerance: the intervals of all levels lie within it; if some level is in truth "
-    "beyond, this verdict is given at most {error} of the time, however many groups there are (an "
-    "intersection-union test, Berger 1982). Unfair: some level lies beyond, corrected for the "
-    "number of levels and of comparisons in the verdict (Holm 1979); if all are in truth within, "
-    "this verdict is given at most {error} of the time. Undecided: the data allow both. An "
-    "interval that ends exactly at the tolerance was decided by its one-sided limit there (Hsu et "
-    "al. 1994)."
+    "Fair within tolerance: the intervals of all levels lie within the tolerance. If some level is "
+    "in truth beyond it, this verdict is given at most {error} of the time, however many groups "
+    "there are (an intersection-union test, Berger 1982). Unfair: some level lies beyond the "
+    "tolerance, corrected for the number of levels and comparisons (Holm 1979). If all levels are "
+    "in truth within it, this verdict is given at most {error} of the time. Undecided: the data "
+    "allow both. An interval that ends exactly at the tolerance was decided by its one-sided limit "
+    "(Hsu et al. 1994)."
 )
 
 
@@ -336,8 +336,8 @@ def left_out(measures: Collection[str], n_labels: int) -> str:
     """Measures of the default set that need a desirable label where none is known."""
     names = " and ".join(title(name) for name in measures)
     return (
-        f"{names} was left out: there are {n_labels} labels, and none is named as the desirable "
-        "one. Name the desirable label to include this measure."
+        f"Left out: {names}. There are {n_labels} labels, and none is named as the desirable one. "
+        "Name the desirable label to include this measure."
     )
 
 
@@ -433,8 +433,8 @@ def unknown_values(audit: Audit) -> str:
     if not unknown:
         return ""
     excluded = (
-        "They are kept, but excluded from its groups and comparisons. With probabilities of their "
-        "groups they count (Audit(membership=...))."
+        "They are kept, but excluded from its groups and comparisons. To include them, estimate "
+        "the probabilities of their groups (membership)."
     )
     text = f"{listed(unknown)}. {excluded}"
     verdicts = [both for finding in audit.asked if (both := audit.if_unknown(finding))]
@@ -453,8 +453,8 @@ def _partly_known(audit: Audit, attribute: str) -> str:
     membership, n_known = audit.partly[1], audit.views[attribute].n_rows
     known = (
         f"The group ({attribute}) is known for {n_known:,} of {n_of(audit.table.n_rows, 'row')}. "
-        "The others count in each group as far as a model puts them there, corrected by the known "
-        "rows. This assumes that the known rows are a random sample of all rows"
+        "The other rows count in every group, by probabilities from a model whose errors the known "
+        "rows correct. This assumes that the known rows are a random sample of all rows"
     )
     if membership.known_probability is not None:
         known += " given how likely each was to be known"
@@ -507,7 +507,7 @@ def levelling_down(audit: Audit) -> str:
     return (
         f"Levelling down: {conjoined(measures)} improved against {audit.baseline_name} only "
         f"because groups got worse: {listed(lost, most=6)} {have} a worse {rates}, and no group "
-        "surely has a better one."
+        "clearly has a better one."
     )
 
 

@@ -581,7 +581,10 @@ HISTORY = {
         "Levels of fairness",
         "F on the validation rows, or on the training rows if there are none; 0 is fair.",
     ),
-    "multiplier": ("Multipliers", "How hard each constraint pushes; the sign says which way."),
+    "multiplier": (
+        "Multipliers",
+        "How strongly each constraint acts; the sign shows in which direction.",
+    ),
 }
 
 

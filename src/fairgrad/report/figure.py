@@ -176,7 +176,7 @@ def told_apart(base: alt.Chart, field: str, order: Sequence[str], **shapes: Any)
 
 
 def groups_axis(order: Sequence[str]) -> alt.Y:
-    """One line per group, in this order; long names go on in the next line."""
+    """One line per group, in this order; long names wrap."""
     long = {name: lines for name in order if len(lines := _lines(name)) > 1}
     shown: dict[str, Any] = (
         {"labelExpr": f"{json.dumps(long)}[datum.label] || datum.label"} if long else {}

@@ -55,7 +55,7 @@ class Report:
             boosted trees do not).
         chosen: position in the frontier of the model that was chosen.
         title: of the page.
-        asked: what was asked for and how it was made, as names and values.
+        asked: the options of the run, as names and values.
         certificate: a `fairgrad.audit.Certificate` of the audit, if there is one.
         faults: sentences that say what is wrong with the model, for the top of the page.
         opening: "summary", or "trade-off" for a page that opens with the frontier.
