@@ -74,7 +74,7 @@ COLUMN_MISTAKES = {
     ),
     "missing": (
         ["--target", "income", "--sensitive", "sex", "--missing", "Refused"],
-        "--missing names 'Refused', which is no value of the table",
+        "--missing names 'Refused', which is not a value of the table",
     ),
     "two bounds": (
         ["--target", "income", "--sensitive", "sex", "--test", __file__, "--test-size", "0.3"],

@@ -316,7 +316,7 @@ def test_names_are_in_quotes():
 
 
 def test_scores_of_single_rows_cannot_be_counted():
-    with pytest.raises(ValueError, match="--score beside --prediction needs every score"):
+    with pytest.raises(ValueError, match="--score with --prediction needs"):
         counts.main(
             ["people", "--dialect", "duckdb", *PLAIN, "--score", "p"], standalone_mode=False
         )

@@ -236,7 +236,9 @@ def test_hints_of_leaks_and_proxies(people, labelled):
     )
     notes = labelled(odd, target="y").notes
     assert any(n.startswith("outcome (AUC 1.00) alone predicts y almost perfectly") for n in notes)
-    proxy = next(note for note in notes if note.startswith("sex can be told from title (AUC 0.9"))
+    proxy = next(
+        note for note in notes if note.startswith("sex can be predicted from title (AUC 0.9")
+    )
     assert "x" not in proxy.split("title")[1]
     assert not any("can be told" in n for n in labelled(people, target="y").notes)
 

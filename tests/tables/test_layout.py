@@ -147,7 +147,7 @@ def test_a_zip_of_several_files(tmp_path):
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("a.csv", CSV)
         archive.writestr("b.csv", CSV)
-    with pytest.raises(ValueError, match="holds 2 files; one table is needed"):
+    with pytest.raises(ValueError, match="contains 2 files"):
         read_table(path)
 
 

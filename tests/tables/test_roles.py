@@ -49,8 +49,8 @@ def test_guesses_and_summary(people, labelled):
     for fact in (
         f"sex is unknown in {unknown} rows; they are kept.",
         "record (its texts differ in most rows); empty (no values).",
-        f"median, and are marked: income {int(people['income'].isna().sum())}.",
-        f"a category of their own: city {int(people['city'].isna().sum())}.",
+        f"median and marked: income {int(people['income'].isna().sum())}.",
+        f"a separate category: city {int(people['city'].isna().sum())}.",
     ):
         assert fact in text
     assert data.sensitive["sex"].isna().sum() == unknown

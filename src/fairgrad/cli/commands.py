@@ -311,7 +311,7 @@ def counts(**params: Any) -> Any:
 @takes(
     "dialect!", "target!", "sensitive!", "answer!", "train_rows", "test_size", "seed",
     reading=("bins", "key"),
-    train_rows="Maximum number of rows to draw.",
+    train_rows="Number of rows to draw, approximately.",
     test_size={
         "type": click.FloatRange(0, 1, max_open=True),
         "help": "Share of the rows that are not drawn, to audit the model on.",
@@ -330,9 +330,9 @@ def sample(**params: Any) -> Any:
       fairgrad fit sample.csv --target repaid --sensitive sex
           --drop id --weight fairgrad_weight --out model
 
-    The query draws all rows of rare groups and a share of the others: the rows that `fairgrad fit`
-    draws from the same table with the same --key, --seed and --test-size. The column
-    fairgrad_weight says how many rows each row stands for.
+    The query draws all rows of rare groups and a share of the others: almost exactly the rows that
+    `fairgrad fit` draws from the same table with the same --key, --seed and --test-size. The column
+    fairgrad_weight contains the number of rows that each row stands for.
 
     TABLE is the name of the table in the warehouse. --counts is the answer to the first query.
     """

@@ -112,7 +112,7 @@ def count_query(request: AuditRequest) -> CountQuery:
     columns, further = request.columns, request.further
     score = further.get("score")
     if score is not None and (request.threshold is None or "prediction" in further):
-        raise ScanError("--score beside --prediction needs every score")
+        raise ScanError("--score with --prediction needs the score of every row")
     keys = [columns.target, *(name for name in columns.sensitive if name not in columns.bins)]
     keys += [further["prediction"]] if "prediction" in further else []
     query = CountQuery(
@@ -125,7 +125,7 @@ def count_query(request: AuditRequest) -> CountQuery:
     numeric = [*query.bins, score, query.weight, request.time]
     apart = [name for name in (*query.keys, *numeric) if name is not None]
     if len(set(apart)) < len(apart):
-        raise ScanError("one column plays two parts")
+        raise ScanError("one column has two roles")
     return query
 
 

@@ -265,7 +265,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     ),
     "seed": _number("Random seed.", click.IntRange(0, 2**31 - 1), default=0),
     "train_rows": _number(
-        "Maximum number of rows to train on. A larger table is sampled.",
+        "Number of rows to train on, approximately. A larger table is sampled.",
         click.IntRange(min=100),
         default=1_000_000,
     ),

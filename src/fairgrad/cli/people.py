@@ -219,7 +219,7 @@ def gathered(
     notes: Sequence[str] = (),
     counts: RowCounts | None = None,
 ) -> AuditedPeople:
-    """The rows of a frame that have a target and all further columns; the rest is said."""
+    """The rows of a frame that have a target and all further columns; others are counted."""
     table, left_out = table_name(request.table), {}
     times = np.ones(len(frame)) if counts is None else counts.times
     frame = columns.merged(frame, None if counts is None else times.astype(np.int64))

@@ -137,7 +137,7 @@ def read_prepared(request: FitRequest, folder: Path) -> PreparedTable:
     taken = {text for texts in ReadingReport.of(frame).gaps.values() for text in texts}
     unused = [text for text in options.missing if text not in taken]
     if unused:
-        raise ValueError(f"--missing names {unused[0]!r}, which is no value of the table")
+        raise ValueError(f"--missing names {unused[0]!r}, which is not a value of the table")
     prepared = prepare(frame, request)
     return replace(prepared, notes=(sampled, *prepared.notes)) if sampled else prepared
 

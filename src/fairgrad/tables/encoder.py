@@ -43,7 +43,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # no
     and `fairgrad.onnx`.
 
     Args:
-        categorical: columns of numbers that are mere codes.
+        categorical: columns of numbers that are codes of categories.
         keep: columns to encode although they look like identifiers or have a single value.
         missing: texts or numbers that mean a missing value, such as "?" or "-99".
 
@@ -148,7 +148,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # no
 
     @property
     def date_columns_(self) -> list[str]:
-        """Those that hold dates, whose texts are to be left as they are."""
+        """Those that hold dates, which are read as texts."""
         dates = [feature.column for feature in self.features_ if feature.date is not None]
         return list(dict.fromkeys(dates))
 

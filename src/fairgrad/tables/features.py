@@ -157,8 +157,8 @@ def choose_features(
     told = {
         "Left out as features": reasons,
         "Dates become year, month, weekday and age in days before the latest date": dates,
-        "Missing numbers become the median, and are marked": gaps["number"],
-        "Missing values are a category of their own": gaps["category"],
+        "Missing numbers are replaced by the median and marked": gaps["number"],
+        "Missing values are a separate category": gaps["category"],
     }
     notes = [
         f"{what}: {names if isinstance(names, str) else ', '.join(names)}."
@@ -349,8 +349,8 @@ class _LaterTable:
         ]
         if wrong:
             raise ValueError(
-                f"the column {column.name!r} holds {wrong[0]!r}, but the model was fitted to "
-                "numbers there"
+                f"the column {column.name!r} holds {wrong[0]!r}, but the model was trained "
+                "on numbers"
             )
         return as_numbers(pd.Series(np.append(numbers, np.nan)[codes], name=column.name))
 
@@ -366,8 +366,7 @@ class _LaterTable:
             return as_days(column, form)
         except (ValueError, TypeError) as error:
             raise ValueError(
-                f"the column {column.name!r} holds values that are not dates as in training, but "
-                "the model was fitted to dates there"
+                f"the column {column.name!r} holds values that are not dates as in training"
             ) from error
 
     def _category(self, column: pd.Series, feature: TableFeature) -> Any:
@@ -389,7 +388,7 @@ class _LaterTable:
         return pd.Categorical.from_codes(rows, categories=pd.Index([*feature.values, UNSEEN]))
 
     def _place(self, value: Any, feature: TableFeature, place: Mapping[str, int]) -> int:
-        """The code of a value: -1 for a missing one, one more than the last for a stranger."""
+        """The code of a value: -1 for a missing one, one more than the last for an unseen one."""
         name = value_name(value)
         if pd.isna(value) or name in self.missing:
             return -1

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 LEAK, PROXY = 0.99, 0.8
-"""AUC from which a feature is said to give away the target, or a sensitive value."""
+"""AUC from which on a hint names features that reveal the target, or a sensitive value."""
 
 MOST_ROWS = 20_000
 """Leaks and proxies are found in a sample of so many rows."""
@@ -68,7 +68,7 @@ def hints(
         others = sampled.drop(columns=name, errors="ignore")
         proxies = _revealing(others, _kinds(sensitive[name].iloc[rows]), PROXY, sources)
         if proxies:
-            sentences.append(f"{name} can be told from {_listed(proxies)}.")
+            sentences.append(f"{name} can be predicted from {_listed(proxies)}.")
     return sentences
 
 
@@ -173,8 +173,8 @@ def repeated_identifiers(frame: pd.DataFrame) -> list[str]:
         n, distinct = int(frame[name].notna().sum()), frame[name].nunique()
         if 50 < distinct <= 0.75 * n and n / distinct < 100:
             sentences.append(
-                f"{name} has {distinct:,} different values in {counted(n, 'row')}: rows of one "
-                f"person are not independent. Name it when you audit (--cluster {name})."
+                f"{name} has {distinct:,} different values in {counted(n, 'row')}. If it "
+                f"identifies people, their rows are not independent: audit with --cluster {name}."
             )
     return sentences
 

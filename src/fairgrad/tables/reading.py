@@ -106,7 +106,7 @@ LARGE = 64 << 20
 
 STDIN = "-"
 READING = "fairgrad.reading"
-"""Where a frame keeps what is to be said of how it was read."""
+"""Where a frame keeps the notes on how it was read."""
 
 #: One file or several, a folder of files, a pattern such as ``"2024-*.csv"``, or ``"-"``.
 TableSource = str | Path | Sequence[str | Path]
@@ -127,7 +127,7 @@ _DECORATED = re.compile(r"[^\d.,eE+-]|\d{1,3}(?:[.,]\d{3})+(?:[.,]|$)")
 
 @dataclass
 class ReadingReport:
-    """What is to be said of how a table was read.
+    """Notes on how a table was read.
 
     Attributes:
         files: sentences about the files.
@@ -270,13 +270,13 @@ def is_parquet(path: Path) -> bool:
 
 def _folder(path: Path) -> list[Path]:
     if (path / "fairgrad.json").is_file():
-        raise ValueError(f"{path} is a folder that fairgrad has written; a table is needed")
+        raise ValueError(f"{path} is a folder that fairgrad has written; give a table")
     files = [file for file in sorted(path.rglob("*")) if file.name.lower().endswith(ENDINGS)]
     files = [file for file in files if not file.name.startswith((".", "_"))]
     parquet = [file for file in files if file.name.lower().endswith(PARQUET_ENDINGS)]
     if not files:
         raise ValueError(
-            f"{path} is a folder without tables; a CSV, TSV, Parquet or Excel file is needed, or a "
+            f"{path} is a folder without tables; give a CSV, TSV, Parquet or Excel file, or a "
             "folder of them"
         )
     if parquet and len(parquet) < len(files):
@@ -312,7 +312,7 @@ def _unpacked(path: Path, _time: int) -> Path:
                 names = [one.filename for one in archive.infolist() if not one.is_dir()]
                 names = [one for one in names if not one.startswith("__MACOSX/")]
                 if len(names) != 1:
-                    raise ValueError(f"{path.name} holds {len(names)} files; one table is needed")
+                    raise ValueError(f"{path.name} contains {len(names)} files; expected one table")
                 target = _temporary_folder() / Path(names[0]).name
                 with archive.open(names[0]) as packed, target.open("wb") as file:
                     shutil.copyfileobj(packed, file)
@@ -465,7 +465,7 @@ def read_counted(
         times: (n,) how many rows of the table each row stands for; None for one.
         options: what the user says of the files.
         decimal: the decimal mark of the files.
-        files: what is to be said of them.
+        files: notes on them.
     """
     options = options or ReadingOptions()
     report = ReadingReport(files=list(files), decimal=decimal, missing=options.missing)
@@ -614,7 +614,7 @@ def _whole(
 
 
 def _excel(path: Path, options: ReadingOptions) -> tuple[pd.DataFrame, str]:
-    """A sheet without titles, footers, and empty rows and columns; and what is to be said."""
+    """A sheet without titles, footers, and empty rows and columns; and a note on it."""
     import_reader("openpyxl", "Excel", "'fairgrad[excel]'")
     with pd.ExcelFile(path, engine="openpyxl") as book:
         sheets = [str(name) for name in book.sheet_names]
@@ -651,7 +651,7 @@ class ColumnReader:
     Attributes:
         name: of the column.
         options: what the user says of the files.
-        report: gets what is to be said of the column.
+        report: gets the notes on the column.
         as_text: whether to leave it as texts, whatever they look like.
         times: how many rows each row stands for; None for rows that are rows.
     """
@@ -773,7 +773,7 @@ def named_column(column: pd.Series, categorical: Sequence[str] = ()) -> pd.Serie
 def checked_column(
     frame: pd.DataFrame, name: str, categorical: Sequence[str] = (), prefix: str = ""
 ) -> pd.Series:
-    """A column, as categories where the user says so.
+    """A column, as categories if the user names it in `categorical`.
 
     Raises:
         ValueError: if it mixes numbers and texts, or has another decimal mark than the file.
@@ -783,9 +783,9 @@ def checked_column(
     texts = texts_among_numbers(frame[name])
     if texts:
         raise ValueError(
-            f"the column {name!r} mixes numbers and texts such as {texts}; clean it, name it "
-            f"in {prefix}drop, or in {prefix}categorical if its values are names, or the text "
-            f"in {prefix}missing if it means a missing value"
+            f"the column {name!r} mixes numbers and texts such as {texts}. Name the text in "
+            f"{prefix}missing if it means a missing value, or the column in {prefix}categorical if "
+            f"its values are names, or in {prefix}drop"
         )
     used = ReadingReport.of(frame).decimal
     if other_decimal(frame[name], used):
@@ -799,7 +799,7 @@ def checked_column(
 
 
 def plain_frame(frame: pd.DataFrame) -> pd.DataFrame:
-    """Python's own decimals as numbers and its dates as dates; other columns as they are."""
+    """Converts Python's decimals to numbers and its dates to dates."""
     plain: dict[str, Any] = {}
     for name in (name for name in frame.columns if frame[name].dtype == object):
         kind = pd.api.types.infer_dtype(frame[name], skipna=True)

@@ -1,4 +1,4 @@
-"""Which column of a table plays which part, and which of its values mean the same."""
+"""The role of each column of a table, and which of its values mean the same."""
 
 from __future__ import annotations
 
@@ -118,13 +118,13 @@ class LabelledTable:
 
 @dataclass(frozen=True)
 class ColumnRoles:
-    """Which column plays which part.
+    """The role of each column.
 
     Attributes:
         target: what is to be predicted.
         sensitive: whose groups are to be treated alike.
         drop: not to be used.
-        categorical: columns of numbers that are mere codes.
+        categorical: columns of numbers that are codes of categories.
         bins: how to cut sensitive columns of numbers into groups.
         y_desirable: the desirable value of the target; None for that of `desirable_labels`.
         use_sensitive: whether the model may look at the groups to predict (an aware model). Columns
@@ -148,7 +148,7 @@ class ColumnRoles:
     is_part: bool = False
 
     def check(self, names: Sequence[str]) -> None:
-        """Refuses columns that the table lacks, and one column in two parts."""
+        """Refuses columns that the table lacks, and one column in two roles."""
         if not self.sensitive:
             raise ValueError("--sensitive is empty; name at least one column")
         check_named([self.target], names, "--target")
@@ -179,7 +179,7 @@ class ColumnRoles:
         `is_only` says that there is no other table, such as one to judge the model on.
 
         Raises:
-            ValueError: if a column cannot play its part; the message says why.
+            ValueError: if a column cannot be used; the message says why.
         """
         self.check([str(name) for name in frame.columns])
         rows = np.flatnonzero(frame[self.target].notna().to_numpy())
@@ -190,7 +190,7 @@ class ColumnRoles:
         unused = [value for value in self.value_map if value not in known]
         if unused:
             raise ValueError(
-                f"--map names {unused[0]!r}, which is no value of "
+                f"--map names {unused[0]!r}, which is not a value of "
                 f"{', '.join((self.target, *self.sensitive))}"
             )
         report = ReadingReport.of(frame)
@@ -348,7 +348,7 @@ class ColumnRoles:
         """
         rows = np.flatnonzero(frame[self.target].notna().to_numpy())
         if not len(rows):
-            raise ValueError(f"the table to judge on has no row with a value of {self.target!r}")
+            raise ValueError(f"the test table has no row with a value of {self.target!r}")
         labelled = self.merged(frame.iloc[rows].reset_index(drop=True), is_only=False)
         label = self._named(self._column(labelled, self.target))
         if self.ignore_case:
@@ -358,7 +358,7 @@ class ColumnRoles:
         unknown = [name for name in label.cat.categories if name not in labels]
         if unknown:
             raise ValueError(
-                f"the table to judge on has {unknown[0]!r} as a value of {self.target!r}, which "
+                f"the test table has {unknown[0]!r} as a value of {self.target!r}, which "
                 f"the training table lacks; it has {', '.join(labels)}"
             )
         texts = pd.Series(np.asarray(label, dtype=object), name=self.target, dtype=object)
@@ -389,8 +389,8 @@ class ColumnRoles:
         if is_quantity(column):
             edge = short_number(round(float(known.median()), 2 if known.abs().max() < 10 else 0))
             raise ValueError(
-                f"the sensitive column {name!r} has {distinct:,} different numbers; say how to "
-                f'group them, for example --bins "{name}={edge}"'
+                f"the sensitive column {name!r} has {distinct:,} different numbers; "
+                f'group them, for example with --bins "{name}={edge}"'
             )
         names_rows = distinct == n_rows or identifies_rows(column, n_rows)
         if (names_rows and not self.is_part) or distinct > MOST_VALUES:
@@ -519,7 +519,7 @@ def match_labels(
         hint = f"; if {first} is a label that {target} happens not to have, --map {first}={first}"
         raise ValueError(
             f"the values of {column} ({_listed(values)}) do not match those of {target} "
-            f"({_listed(labels)}); say which is which, such as --map {example}"
+            f"({_listed(labels)}); map them, for example with --map {example}"
             f"{hint if matched else ''}"
         )
     read = [f"{value} as {label}" for value, label in matched.items() if value != label]

@@ -3,7 +3,7 @@
 Folders of Parquet files, also partitioned ones, CSV files and tables of a duckdb database. Only the
 distinct combinations of values come back (`tables/sql.py`), and are read as the rows would be
 (`tables/reading.py` `read_counted`). What duckdb would read otherwise than `read_table` does, is
-left to that: `open_scan` and `Scan.count` say so by `ScanError`.
+left to that: `open_scan` and `Scan.count` raise `ScanError`.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ class Scan:
     def _check_texts(
         self, query: CountQuery, raw: pd.DataFrame, times: NDArray[np.int64], report: ReadingReport
     ) -> None:
-        """Texts among numbers that mean a missing value are said; others are for `read_table`."""
+        """Notes texts among numbers that mean a missing value; others are for `read_table`."""
         missing = {*MISSING_TEXTS, *self.options.missing}
         for name in query.numeric:
             if _gap_name(name) not in query.more:

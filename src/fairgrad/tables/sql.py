@@ -92,8 +92,8 @@ class CountQuery:
         taken = [name for name in (N_ROWS, SQUARES, LEAST) if name in self.columns]
         if taken:
             raise ValueError(
-                f"the table has a column {taken[0]!r}, which is what the query calls its own "
-                "counts; rename it first"
+                f"the table has a column {taken[0]!r}, a name that the query needs for "
+                "its counts; rename it first"
             )
 
     @property
