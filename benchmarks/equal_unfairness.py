@@ -3,9 +3,10 @@
     python benchmarks/equal_unfairness.py run
     python benchmarks/equal_unfairness.py summary
 
-What is compared was written down, and committed, before the run that is published. A trial on
-COMPAS (one seed, linear models and trees) and part of a larger design had been seen before; numbers
-of rows, seeds and epsilons were then reduced to save time:
+What is compared was written down, and committed, before the first complete run; a second one, with
+later defaults, is published. A trial on COMPAS (one seed, linear models and trees) and part of a
+larger design had been seen before; numbers of rows, seeds and epsilons were then reduced to save
+time:
 
 * Cells: four tables (Adult, COMPAS, Dutch, folktables) x three measures, for each kind of model.
 * Rows: models are fitted to at most 3,000 rows of the paper's training part, frontiers are chosen
