@@ -109,7 +109,7 @@ def test_rows_are_drawn_by_their_digests_and_weights_restore_the_cells(tmp_path,
     rare = cells.map(cells.value_counts()) <= 0.25 * 1_000 / (cells.nunique() + 1)
     assert drawn[rare].all()
     assert sample.n_rows == len(frame)
-    assert sample.survey.n_unlabelled == frame["hired"].isna().sum()
+    assert sample.n_unlabelled == frame["hired"].isna().sum()
 
     labelled = ROLES.apply(rows)
     weight = sample.weights(labelled.label, labelled.sensitive)

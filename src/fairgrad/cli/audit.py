@@ -8,11 +8,7 @@ from typing import TYPE_CHECKING, Any
 from fairgrad.audit import ImpactTable
 from fairgrad.cli import output
 from fairgrad.cli.folder import load_model, provenance, same_data
-from fairgrad.cli.people import (
-    model_columns,
-    model_predictions,
-    read_people,
-)
+from fairgrad.cli.people import model_columns, model_predictions, read_people
 from fairgrad.cli.request import AuditRequest, exit_code, measures_on, refuse_idle
 from fairgrad.tables.reading import column_names, has_duckdb, is_scanned, table_name
 from fairgrad.tables.roles import number_column

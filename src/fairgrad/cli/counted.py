@@ -17,13 +17,7 @@ import pandas as pd
 
 from fairgrad.audit.counts import RowCounts
 from fairgrad.cli import output
-from fairgrad.cli.folder import (
-    BASELINE,
-    PREDICTED,
-    STORED,
-    held_out_rows,
-    same_data,
-)
+from fairgrad.cli.folder import BASELINE, PREDICTED, STORED, held_out_rows, same_data
 from fairgrad.cli.people import (
     AuditedPeople,
     check_columns,
@@ -50,13 +44,7 @@ from fairgrad.tables.reading import (
     table_name,
 )
 from fairgrad.tables.sample import cell_query, large_table, planned
-from fairgrad.tables.scan import (
-    INSTALL,
-    MOST_COMBINATIONS,
-    CountedAnswer,
-    ScanError,
-    open_scan,
-)
+from fairgrad.tables.scan import INSTALL, MOST_COMBINATIONS, CountedAnswer, ScanError, open_scan
 from fairgrad.tables.sql import LEAST, N_ROWS, SQUARES, CountQuery, SampleQuery
 from fairgrad.tables.values import cut_names
 

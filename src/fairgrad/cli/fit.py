@@ -16,8 +16,6 @@ from fairgrad.tables.reading import table_name
 from fairgrad.tables.roles import ColumnRoles
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from fairgrad.cli.training import AuditedModel
 
 FRONTIER, FRONTIER_VERSION = "fairgrad.frontier", 1
@@ -61,14 +59,15 @@ def frontier(params: dict[str, Any]) -> int:
     """Trains models from exactly fair to unconstrained, and shows what each one costs."""
     outcome = _trained(params, opening="trade-off")
     request = outcome.settings
+    points = outcome.trained.frontier.points_  # type: ignore[union-attr] # it has --points
     if request.as_json:
-        output.show_json(_points_json(outcome))
+        output.show_json(_points_json(outcome, points.to_dict(orient="records")))
         return 0
     doubts = (one.message for one in outcome.audit.warnings if one.kind == "desirable")
     output.notes((*outcome.notes, *doubts))
     target, value = outcome.prepared.columns.target, outcome.prepared.desirable
     output.say(f"Desirable value of {target}: {'none named' if value is None else value}")
-    output.screen().print(output.points_table(_points(outcome), outcome.trained.chosen))
+    output.screen().print(output.points_table(points, outcome.trained.chosen))
     output.say_paragraph(HOW_TO_READ)
     _say_report(request)
     return 0
@@ -120,24 +119,15 @@ def _say_report(request: FitRequest) -> None:
         output.say(f"Open {Path(request.out) / REPORT} in a browser.")
 
 
-def _points(outcome: AuditedModel) -> pd.DataFrame:
-    """Figures of the models of the frontier."""
-    assert outcome.trained.frontier is not None  # noqa: S101 - `frontier` has --points
-    points: pd.DataFrame = outcome.trained.frontier.points_
-    return points
-
-
-def _points_json(outcome: AuditedModel) -> dict[str, Any]:
-    shown = []
-    for row in _points(outcome).to_dict(orient="records"):
-        # JSON has no infinity, which stands for the plain model here.
-        is_plain = row["epsilon"] == float("inf")
-        shown.append({**row, "epsilon": None if is_plain else row["epsilon"], "plain": is_plain})
+def _points_json(outcome: AuditedModel, points: list[Any]) -> dict[str, Any]:
+    for row in points:  # JSON has no infinity, which stands for the plain model here
+        row["plain"] = row["epsilon"] == float("inf")
+        row["epsilon"] = None if row["plain"] else row["epsilon"]
     return {
         "schema": FRONTIER,
         "schema_version": FRONTIER_VERSION,
         "out": outcome.settings.out,
         "desirable": outcome.prepared.desirable,
         "chosen": outcome.trained.chosen,
-        "points": shown,
+        "points": points,
     }

@@ -11,12 +11,7 @@ from fairgrad.measures import uses_desirable
 from fairgrad.membership import Membership, MembershipModel
 from fairgrad.splitting import SplitRows, three_parts
 from fairgrad.tables.features import check_columns, describe_groups
-from fairgrad.tables.reading import (
-    ReadingReport,
-    column_names,
-    read_table,
-    table_name,
-)
+from fairgrad.tables.reading import ReadingReport, column_names, may_exceed, read_table, table_name
 from fairgrad.tables.roles import check_named, number_column
 from fairgrad.tables.values import MISSING_TEXTS, counted
 
@@ -144,11 +139,13 @@ def read_prepared(request: FitRequest, folder: Path) -> PreparedTable:
 
 def _sampled(request: FitRequest, folder: Path) -> PreparedTable | str | None:
     """A sample of a table; None if it is small, and the reason if duckdb cannot read it."""
+    table, options = request.table, request.reading
+    test = 0.0 if request.test else request.test_size
+    if not may_exceed(table, options, request.train_rows, test):
+        return None
     from fairgrad.tables import sample  # noqa: PLC0415 - for large tables only
     from fairgrad.tables.scan import ScanError  # noqa: PLC0415 - as above
 
-    table, options = request.table, request.reading
-    test = 0.0 if request.test else request.test_size
     try:
         if not sample.needs_sample(table, options, request.train_rows, test):
             return None

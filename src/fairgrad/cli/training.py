@@ -21,16 +21,10 @@ from fairgrad.audit.certificate import LIKELY
 from fairgrad.audit.counts import mean_costs
 from fairgrad.audit.verdicts import tolerated_ratio
 from fairgrad.aware import to_predict
-from fairgrad.checks import warn
 from fairgrad.cli import output
 from fairgrad.cli.folder import BASELINE, PREDICTED, SavedModel, provenance, same_data
 from fairgrad.cli.prepared import group_membership, read_prepared
-from fairgrad.cli.request import (
-    AuditRequest,
-    audit_tolerance,
-    guessed_desirable,
-    usual_measures,
-)
+from fairgrad.cli.request import AuditRequest, audit_tolerance, guessed_desirable, usual_measures
 from fairgrad.frontier import Frontier, epsilon_grid
 from fairgrad.sklearn import FairDecisionClassifier, FairGradClassifier
 from fairgrad.tables.reading import table_name
@@ -256,7 +250,10 @@ def _settings(
 def train(
     prepared: PreparedTable, request: FitRequest, progress: Callable[[str], object]
 ) -> TrainedModels:
-    """Trains models from exactly fair to unconstrained, and chooses one on the validation rows."""
+    """Trains models from exactly fair to unconstrained, and chooses one on the validation rows.
+
+    Networks are trained in one pass, and decisions use the same boosted trees.
+    """
     if prepared.n_training > MANY_ROWS:
         gc.collect()  # the table is gone by now: its memory is for the training
     epsilons = _epsilons(prepared, request)
@@ -264,16 +261,42 @@ def train(
         further = request.points - len(epsilons) + 2  # the grid has the least and the largest, too
         epsilons = np.union1d(epsilons, epsilon_grid(further, with_plain=True))
     progress(f"Training {len(epsilons)} models, from exactly fair to unconstrained")
-    with warnings.catch_warnings(record=True) as caught:
+    estimator, rows = _estimator(prepared, request), prepared.training
+    frontier = Frontier(estimator, epsilons=epsilons, random_state=request.seed, n_jobs=-1)
+    # Only frontiers that are shown have figures of the test rows.
+    shows_test = request.points and not prepared.folds
+    with (
+        warnings.catch_warnings(record=True) as caught,
+        parallel_config(backend="threading"),  # boosting mostly runs outside of Python's lock
+    ):
         warnings.simplefilter("always", UserWarning)
-        frontier = _fit_frontier(prepared, request, epsilons)
-        trained = _choose(frontier, prepared, request)
+        frontier.fit(
+            rows.X,
+            rows.y,
+            sensitive_features=rows.s,
+            sample_weight=rows.weight,
+            membership=group_membership(rows.X, rows.y, rows.s),
+            validation=prepared.validation,
+            test=prepared.test if shows_test else None,
+        )
+        chosen = _choose(frontier, prepared, request)
+    models, is_plain = frontier.estimators_, np.isinf(frontier.points_["epsilon"].to_numpy())
+    plain = int(is_plain.argmax()) if is_plain.any() else None
     # Exactly this class: subclasses are libraries' hints to programmers.
     notes = [str(one.message) for one in caught if one.category is UserWarning]
-    notes += _about_awareness(trained.fair, prepared.columns)
+    notes += _about_awareness(models[chosen], prepared.columns)
+    judged = frontier.audits_["validation"]
+    if plain is not None and (judged[chosen].predicted == judged[plain].predicted).all():
+        notes.append(
+            "The fair model makes the same decisions as the plain one on all validation rows: "
+            "fairness changes nothing here."
+        )
     faults = [str(one.message) for one in caught if one.category is FairnessWarning]
-    return replace(
-        trained,
+    return TrainedModels(
+        models[chosen],
+        None if plain is None else models[plain],
+        frontier if request.points is not None else None,
+        chosen,
         notes=tuple(dict.fromkeys(notes)),
         # At once: "epsilon=" must not become "--tolerance ", and that "----tolerance ".
         faults=tuple(
@@ -302,56 +325,19 @@ def _epsilons(prepared: PreparedTable, request: FitRequest) -> NDArray[np.float6
     return np.unique([*(_largest_epsilon(prepared, request) * np.array(steps)), np.inf])
 
 
-def _fit_frontier(
-    prepared: PreparedTable, request: FitRequest, epsilons: NDArray[np.float64]
-) -> Frontier:
-    """Models for all epsilons: networks in one pass, decisions on the same boosted trees."""
-    estimator = _estimator(prepared, request)
-    frontier = Frontier(estimator, epsilons=epsilons, random_state=request.seed, n_jobs=-1)
-    rows = prepared.training
-    # Only frontiers that are shown have figures of the test rows.
-    shows_test = request.points and not prepared.folds
-    with parallel_config(backend="threading"):  # boosting mostly runs outside of Python's lock
-        return frontier.fit(
-            rows.X,
-            rows.y,
-            sensitive_features=rows.s,
-            sample_weight=rows.weight,
-            membership=group_membership(rows.X, rows.y, rows.s),
-            validation=prepared.validation,
-            test=prepared.test if shows_test else None,
-        )
-
-
-def _choose(frontier: Frontier, prepared: PreparedTable, request: FitRequest) -> TrainedModels:
-    """The model that was asked for, and the one trained for accuracy alone."""
-    bounded_by = "tolerance"
+def _choose(frontier: Frontier, prepared: PreparedTable, request: FitRequest) -> int:
+    """The position of the model that was asked for; warns if something is wrong with it."""
     if request.max_unfairness is not None or request.min_accuracy is not None:
-        chosen = frontier.choose(
+        return frontier.choose(  # which warns
             max_unfairness=request.max_unfairness, min_accuracy=request.min_accuracy
         )
-        bounded_by = ""  # `choose` warns
-    elif request.exact:
-        chosen, bounded_by = 0, "epsilon"
-    else:
-        chosen = _likely_fair(frontier, prepared, request)
-    if bounded_by:
-        tolerated = request.tolerance if isinstance(request.tolerance, float) else None
-        frontier.warn_of_fault(chosen, bounded_by, None if request.exact else tolerated)
-    models, epsilons = frontier.estimators_, frontier.points_["epsilon"].to_numpy()
-    plain = int(epsilons.argmax()) if np.isinf(epsilons.max()) else None
-    judged = frontier.audits_["validation"]
-    if plain is not None and (judged[chosen].predicted == judged[plain].predicted).all():
-        warn(
-            "The fair model makes the same decisions as the plain one on all validation rows: "
-            "fairness changes nothing here."
-        )
-    return TrainedModels(
-        models[chosen],
-        None if plain is None else models[plain],
-        frontier if request.points is not None else None,
-        chosen,
-    )
+    if request.exact:
+        frontier.warn_of_fault(0, "epsilon")
+        return 0
+    chosen = _likely_fair(frontier, prepared, request)
+    tolerated = request.tolerance if isinstance(request.tolerance, float) else None
+    frontier.warn_of_fault(chosen, "tolerance", tolerated)
+    return chosen
 
 
 def _likely_fair(frontier: Frontier, prepared: PreparedTable, request: FitRequest) -> int:

@@ -12,13 +12,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from fairgrad.columns import as_pandas
-from fairgrad.tables.features import (
-    MISSING,
-    Oddities,
-    TableFeature,
-    choose_features,
-    read_features,
-)
+from fairgrad.tables.features import MISSING, Oddities, TableFeature, choose_features, read_features
 from fairgrad.tables.reading import READING, check_distinct, plain_frame, read_counted
 
 if TYPE_CHECKING:

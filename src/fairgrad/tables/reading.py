@@ -11,6 +11,7 @@ from __future__ import annotations
 import atexit
 import itertools
 import lzma
+import os
 import re
 import shutil
 import sys
@@ -103,6 +104,15 @@ PIECE = 50_000
 DATABASE_ENDINGS = (".duckdb", ".ddb")
 LARGE = 64 << 20
 """Bytes of text files from which on they are counted where they lie."""
+
+MOST_PACKED = 20
+"""How many times its size a packed file of text may hold."""
+
+VALUE_BYTES = 64
+"""Memory that a value needs at most while a table is read, encoded and trained on."""
+
+MEMORY_SHARE = 0.5
+"""Share of the free memory that the rows may take."""
 
 STDIN = "-"
 READING = "fairgrad.reading"
@@ -238,6 +248,29 @@ def is_scanned(source: TableSource) -> bool:
     if any(path.name.lower().endswith(WHOLE_ENDINGS) for path in files):
         return False
     return all(is_parquet(path) for path in files) or table_bytes(source) >= LARGE
+
+
+def row_limit(wanted: int, n_columns: int) -> int:
+    """How many rows may be held: as many as wanted, but no more than the free memory allows."""
+    try:
+        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):  # not on every system
+        return wanted
+    return max(1, min(wanted, int(MEMORY_SHARE * free / (VALUE_BYTES * max(1, n_columns)))))
+
+
+def may_exceed(source: TableSource, options: ReadingOptions, wanted: int, test: float) -> bool:
+    """Whether a table may have more rows to train on than are wanted, by the size of its files."""
+    files, names = table_files(source), column_names(source, options)
+    if any(path.name.lower().endswith(WHOLE_ENDINGS) for path in files):
+        return False
+    if all(map(is_parquet, files)):
+        n_rows = import_module("fairgrad.tables.parquet").parquet_size(files)[0]
+    else:  # a field and what separates it take two bytes at least
+        is_packed = any(path.name.lower().endswith(PACKED_TEXTS) for path in files)
+        size = table_bytes(source) * (MOST_PACKED if is_packed else 1)
+        n_rows = size / (2 * len(names)) if has_duckdb() or size >= 16 * LARGE else 0
+    return bool((1 - test) * n_rows > row_limit(wanted, len(names)))
 
 
 def all_files(paths: Sequence[Path]) -> dict[Path, str]:

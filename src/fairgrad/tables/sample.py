@@ -10,27 +10,20 @@ held out for the audit, which counts all of them.
 from __future__ import annotations
 
 import importlib
-import os
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from fairgrad.tables.parquet import parquet_size
 from fairgrad.tables.reading import (
-    LARGE,
-    PACKED_TEXTS,
     PIECE,
-    WHOLE_ENDINGS,
     all_files,
-    column_names,
-    has_duckdb,
     is_parquet,
     plain_frame,
     read_pieces,
-    table_bytes,
+    row_limit,
     table_files,
 )
 from fairgrad.tables.roles import check_named
@@ -55,15 +48,6 @@ if TYPE_CHECKING:
     from fairgrad.tables.reading import TableSource
     from fairgrad.tables.roles import ColumnRoles
     from fairgrad.tables.scan import CountedAnswer
-
-VALUE_BYTES = 64
-"""Memory that a value needs at most while a table is read, encoded and trained on."""
-
-MEMORY_SHARE = 0.5
-"""Share of the free memory that the rows may take."""
-
-MOST_PACKED = 20
-"""How many times its size a packed file of text may hold."""
 
 JUDGED_SHARE = 0.25
 """Rows held out that are also read, as a share of the rows to train on: some figures need rows."""
@@ -93,15 +77,6 @@ def sample_rates(sizes: NDArray[Any], wanted: int) -> tuple[NDArray[np.float64],
         fits = float((sizes * np.maximum(rates, middle)).sum()) <= wanted
         low, high = (middle, high) if fits else (low, middle)
     return np.maximum(rates, low), low
-
-
-def row_limit(wanted: int, n_columns: int) -> int:
-    """How many rows may be held: as many as wanted, but no more than the free memory allows."""
-    try:
-        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):  # not on every system
-        return wanted
-    return max(1, min(wanted, int(MEMORY_SHARE * free / (VALUE_BYTES * max(1, n_columns)))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,41 +157,42 @@ class TableSample:
     Attributes:
         table: the table.
         query: the query that drew them.
-        survey: how many rows its cells have.
         is_judged: which rows that were read are some of those held out, and not of the sample.
         n_rows: rows of the table.
+        cells: rows that are not held out, by the cell's label and sensitive values.
+        n_held_out: rows that are held out and have a label.
+        n_unlabelled: rows without a label.
+        n_rare: rows of cells that are drawn as a whole.
     """
 
     table: LargeTable
     query: SampleQuery
-    survey: Survey
     is_judged: NDArray[np.bool_]
     n_rows: int
-
-    @property
-    def n_held_out(self) -> int:
-        """Rows that are held out and have a label."""
-        return self.survey.n_held_out
+    cells: pd.Series
+    n_held_out: int
+    n_unlabelled: int
+    n_rare: int
 
     def weights(self, label: pd.Series, sensitive: pd.DataFrame) -> NDArray[np.float64]:
         """(n,) weights of rows: as many rows as each stands for, divided by their mean."""
         keys = _cell_keys([label, *(sensitive[name] for name in sensitive)])
         drawn = keys.map(keys.value_counts())
-        whole = keys.map(self.survey.cells).fillna(drawn)
+        whole = keys.map(self.cells).fillna(drawn)
         weight: NDArray[np.float64] = (whole / drawn).to_numpy(dtype=np.float64)
         return np.asarray(weight / weight.mean())
 
     @property
     def sentences(self) -> list[str]:
         """What the reader should know."""
-        survey, drawn = self.survey, int((~self.is_judged).sum())
-        rare = f" (including all {counted(survey.n_rare, 'row')} of rare groups)"
+        drawn = int((~self.is_judged).sum())
+        rare = f" (including all {counted(self.n_rare, 'row')} of rare groups)"
         sentences = [
-            f"Trained on {drawn:,} of {counted(self.n_rows, 'row')}{rare if survey.n_rare else ''}."
+            f"Trained on {drawn:,} of {counted(self.n_rows, 'row')}{rare if self.n_rare else ''}."
         ]
-        if survey.n_unlabelled:
+        if self.n_unlabelled:
             sentences.append(
-                f"{counted(survey.n_unlabelled, 'row')} left out (no {self.query.cell.keys[0]})."
+                f"{counted(self.n_unlabelled, 'row')} left out (no {self.query.cell.keys[0]})."
             )
         return sentences
 
@@ -241,23 +217,12 @@ def needs_sample(source: TableSource, options: ReadingOptions, wanted: int, test
     """Whether a table has more rows than are to be trained on.
 
     Raises:
-        ImportError: if a sample is needed and duckdb is not installed.
+        ImportError: if duckdb is not installed.
         ScanError: if duckdb cannot read the table.
     """
-    files, names = table_files(source), column_names(source, options)
-    limit, is_text = row_limit(wanted, len(names)), not all(map(is_parquet, files))
-    if any(path.name.lower().endswith(WHOLE_ENDINGS) for path in files):
-        return False
-    if is_text:  # a field and what separates it take two bytes at least
-        packed = sum(path.name.lower().endswith(PACKED_TEXTS) for path in files)
-        size = table_bytes(source) * (MOST_PACKED if packed else 1)
-        n_rows = size / (2 * len(names)) if has_duckdb() or size >= 16 * LARGE else 0
-    else:
-        n_rows = parquet_size(files)[0]
-    if (1 - test) * n_rows <= limit:
-        return False
     with open_scan(source, options) as scan:
         answer = scan.run(f"SELECT COUNT(*) AS n FROM {scan.table}")  # noqa: S608 - names are quoted
+        limit = row_limit(wanted, len(scan.names))
         return bool((1 - test) * int(answer["n"].iloc[0]) > limit)
 
 
@@ -292,8 +257,8 @@ def _part(query: SampleQuery) -> str:
 
 def planned(
     query: SampleQuery, answer: CountedAnswer, columns: ColumnRoles, wanted: int
-) -> tuple[SampleQuery, Survey]:
-    """The query with the share of each cell to draw, and how many rows the cells have."""
+) -> tuple[SampleQuery, dict[str, Any]]:
+    """The query with the share of each cell to draw, and the counts of `TableSample`."""
     frame, times, raw = answer.frame, answer.times, answer.raw
     assert raw is not None  # noqa: S101 - both ways of counting give it
     if PART not in raw:  # counted by a database: a share of each cell is held out
@@ -318,14 +283,14 @@ def planned(
     for name, share in zip(raw[CELL].astype(str), rate.tolist(), strict=True):
         if share != base:
             by_rate.setdefault(share, {})[name] = None
-    survey = Survey(
-        cells,
-        n_held_out=int(known_times[is_held_out].sum()),
-        n_unlabelled=int(times[~known].sum()),
-        n_rare=int(sizes[rates >= 1].sum()) if base < 1 else 0,
-    )
+    counts = {
+        "cells": cells,
+        "n_held_out": int(known_times[is_held_out].sum()),
+        "n_unlabelled": int(times[~known].sum()),
+        "n_rare": int(sizes[rates >= 1].sum()) if base < 1 else 0,
+    }
     shares = {share: list(by_rate[share]) for share in sorted(by_rate, reverse=True)}
-    return replace(query, rates=shares, base=base), survey
+    return replace(query, rates=shares, base=base), counts
 
 
 def draw_sample(
@@ -346,8 +311,8 @@ def draw_sample(
         query = table.query(scan.prepared(cell_query(columns)))
         more = {**query.cell.more, PART: _part(query), CELL: query.cell_name()}
         answer = scan.count(replace(query.cell, more=more))
-        query, survey = planned(query, answer, columns, row_limit(wanted, len(kept)))
-        judged = query.is_judged(min(1.0, JUDGED_SHARE * wanted / max(1, survey.n_held_out)))
+        query, counts = planned(query, answer, columns, row_limit(wanted, len(kept)))
+        judged = query.is_judged(min(1.0, JUDGED_SHARE * wanted / max(1, counts["n_held_out"])))
         where = f"{scan.table} WHERE ({query.is_drawn()}) OR {judged}"
 
         def pieces(chosen: Sequence[str] | None, _: Any) -> Iterator[pd.DataFrame]:
@@ -356,23 +321,7 @@ def draw_sample(
 
         frame = read_pieces(pieces, table.name, options=table.options)
     is_judged = (frame.pop(PART) == HELD_OUT).to_numpy()
-    return frame, TableSample(table, query, survey, is_judged, int(answer.times.sum()))
-
-
-class Survey(NamedTuple):
-    """How many rows a table has of what.
-
-    Attributes:
-        cells: rows that are not held out, by the cell's label and sensitive values.
-        n_held_out: rows that are held out and have a label.
-        n_unlabelled: rows without a label.
-        n_rare: rows of cells that are drawn as a whole.
-    """
-
-    cells: pd.Series
-    n_held_out: int
-    n_unlabelled: int
-    n_rare: int
+    return frame, TableSample(table, query, is_judged, int(answer.times.sum()), **counts)
 
 
 def _check_labels(label: pd.Series, rest: NDArray[np.int64]) -> None:
