@@ -32,8 +32,8 @@ AWARE_METHODS = ("predict", "predict_proba", "decision_function", "score")
 """Those of an aware model that take the sensitive values."""
 
 NOT_GIVEN = (
-    "sensitive_features: none are given, so all are taken as unknown. The model was fitted with "
-    "use_sensitive=True; pass them as in predict(X, sensitive_features=...)."
+    "sensitive_features: not passed, so every value counts as unknown. The model was fitted with "
+    "use_sensitive=True: call predict(X, sensitive_features=...)."
 )
 NOT_USED = (
     "sensitive_features: this model does not use them to predict; leave them out, or fit it "

@@ -266,8 +266,8 @@ def make_constants(
     if n_outcomes > 1:
         if not negative_weights:
             raise ValueError(
-                "negative_weights: measures of what is predicted give a weight to every label, "
-                "none of them negative; there is nothing to clip."
+                "negative_weights: has no effect with measures of predicted labels, whose weights "
+                "are never negative."
             )
         costs = check_costs(cost_matrix, len(groups.labels))
         cost = np.repeat(costs.T, groups.n_groups, axis=1).ravel()  # [l, (y, r)]

@@ -74,6 +74,10 @@ class FairGradLGBMClassifier(FairBoostingMixin, LGBMClassifier):
     on test rows, 200 rounds of LightGBM's default trees .0153 and .866; plain trees have a mean
     ``|F|`` of .0389. On tables of a few thousand rows less carries over.
 
+    No plain model is trained beside it, so no warning can state what fairness costs. To know the
+    price, fit the same with ``fairness_measure=None`` and compare both on new rows, or use
+    `fairgrad.sklearn.FairDecisionClassifier`, which states it.
+
     Args:
         {Args}
         **kwargs: LGBMClassifier's parameters. Its objective is the log loss; `class_weight`

@@ -1,7 +1,7 @@
-"""A leaf for Lightning: ``from fairgrad.lightning import FairnessMonitor``.
+"""Lightning integration: ``from fairgrad.lightning import FairnessMonitor``.
 
 A fair loss is a module, so a `LightningModule` needs two lines: the loss as an attribute, and its
-call in ``training_step``. The multipliers are then in every checkpoint, and a resumed run goes on
+call in ``training_step``. The multipliers are then in every checkpoint, and a resumed run continues
 as if it had not been interrupted; ``validation_step`` gets the plain loss from
 ``self.criterion(logits, y)``, as Lightning has called ``eval()``::
 
@@ -20,7 +20,7 @@ module take ``counts = dict(Counter(zip(y_train.tolist(), s_train.tolist())))``,
 
 With several processes (DDP) add a `FairnessMonitor`: Lightning starts the processes after the loss
 was made, and the callback lets them share one set of multipliers. With gradient accumulation each
-micro-batch is a step of its own for the multipliers.
+micro-batch is a separate step for the multipliers.
 """
 
 # ruff: noqa: ARG002 - the arguments of hooks are Lightning's
@@ -157,7 +157,7 @@ class FairnessMonitor(Callback):
         module.log_dict({f"{prefix}/{name}": number for name, number in numbers.items()}, **options)
 
     def _check_finite(self, trainer: Trainer, outputs: Any) -> None:
-        """Raises in all processes if one of them sees that training has diverged."""
+        """Raises in all processes if training has diverged in any of them."""
         loss = outputs.get("loss", 0.0) if isinstance(outputs, dict) else outputs
         loss = 0.0 if loss is None else loss  # of a training_step that optimises by hand
         problems = [divergence(loss, criterion) for criterion in self._losses.values()]
@@ -168,5 +168,5 @@ class FairnessMonitor(Callback):
         if is_broken:
             raise FloatingPointError(
                 f"step {trainer.global_step}: training has diverged: "
-                f"{problem or 'another process found so.'} {ADVICE}"
+                f"{problem or 'another process reported it.'} {ADVICE}"
             )

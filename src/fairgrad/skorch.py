@@ -1,4 +1,4 @@
-"""A leaf for skorch: ``from fairgrad.skorch import FairNeuralNetClassifier``.
+"""skorch integration: ``from fairgrad.skorch import FairNeuralNetClassifier``.
 
 A fair loss needs the labels and sensitive values of the training rows. skorch gets to see these in
 ``fit`` only, so `FairNet` gives them to the loss there.
@@ -161,7 +161,7 @@ class FairNeuralNetClassifier(FairNet, NeuralNetClassifier):  # type: ignore[mis
 
     ``net.criterion_`` is the fitted loss, with `levels`, `multipliers` and `cell_weights`;
     ``net.history[:, "fairness"]`` has them by name for each epoch, with the share of negative
-    weights. ``partial_fit`` goes on with the multipliers there are; ``save_params`` and
+    weights. ``partial_fit`` continues with the present multipliers; ``save_params`` and
     ``load_params`` keep them in `f_criterion`. In a search with metadata routing, ask with
     ``net.set_fit_request(sensitive_features=True)``; without, ``search.fit(X, y,
     sensitive_features=...)`` is enough.
@@ -229,6 +229,6 @@ def _labels(X: Any, y: Any) -> Any:
             y = None
     if y is None:
         raise ValueError(
-            f"y: required, as {type(X).__name__} does not show its labels; pass them beside it."
+            f"y: required, because {type(X).__name__} does not contain the labels."
         )
     return to_numpy(y)

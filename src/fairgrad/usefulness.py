@@ -252,9 +252,10 @@ def _of_constants(
         if is_as_fair and fair.accuracy < constant.accuracy + LEAST_GAIN:
             assert constant.only_label is not None  # noqa: S101 - it is a constant
             return (
-                f"The model is of no use: {labels[constant.only_label]!r} for everybody reaches "
-                f"{fair.merit} {constant.accuracy:.4f} and max |F| {constant.worst:.4f} on the "
-                f"{rows} rows; the model {fair.accuracy:.4f} and {fair.worst:.4f}."
+                "The model is no better than a constant: predicting "
+                f"{labels[constant.only_label]!r} for everybody reaches {fair.merit} "
+                f"{constant.accuracy:.4f} and max |F| {constant.worst:.4f} on the {rows} rows, the "
+                f"model {fair.accuracy:.4f} and {fair.worst:.4f}."
             )
     return ""
 
@@ -299,7 +300,7 @@ def warn_of_small(set_aside: Mapping[str, int]) -> None:
     listed = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
     warn(
         f"{sum(set_aside.values()):,} people are in groups of too few rows to be constrained or "
-        f"judged: {listed}. min_group=0 includes them.",
+        f"judged: {listed}. Set min_group=0 to include them.",
         FairnessWarning,
     )
 

@@ -28,8 +28,8 @@ class XGBoostObjective(BoostingObjective):
     loss in the parameters as well ("binary:logistic", or "multi:softprob" with num_class): it then
     knows what the scores mean, so that metrics, predictions and saved models are in probabilities.
 
-    Several workers may share the rows, as in ``xgboost.dask.train(..., obj=objective)``. Nobody has
-    all of them then, so the objective is made from the `Groups` of all rows together
+    Several workers may share the rows, as in ``xgboost.dask.train(..., obj=objective)``. No worker
+    has all of them then, so the objective is made from the `Groups` of all rows together
     (`Groups.from_counts` or `Groups.merge`). The group of each row is the ``label_lower_bound`` of
     the matrix, a column that the log loss has no other use for. Each worker counts the errors of
     its own rows, and `xgboost.collective` sums the counts: all have the same multipliers.
@@ -91,6 +91,10 @@ class FairGradXGBClassifier(FairBoostingMixin, XGBClassifier):
     cell are weighted so that ``-epsilon <= F <= epsilon``. Sensitive values are needed to fit, and
     to predict only if the trees are to look at them (`use_sensitive`). Everything else is
     XGBoost's; as there, labels are 0, 1, ....
+
+    No plain model is trained beside it, so no warning can state what fairness costs. To know the
+    price, fit the same with ``fairness_measure=None`` and compare both on new rows, or use
+    `fairgrad.sklearn.FairDecisionClassifier`, which states it.
 
     Args:
         {Args}

@@ -272,7 +272,7 @@ def test_a_plain_model_is_lightgbms(hiring):
         ({}, {"sensitive_features": None}, "sensitive_features: required"),
         ({}, {"sensitive_features": ["F"]}, "sensitive_features: expected one value per row of X"),
         ({"objective": "regression"}, {}, "objective: expected one of"),
-        ({"scale_pos_weight": 3.0}, {}, "scale_pos_weight: not together with fairness_measure"),
+        ({"scale_pos_weight": 3.0}, {}, "scale_pos_weight: cannot be combined"),
         ({"fairness_measure": "karma"}, {}, "fairness_measure"),
         ({}, {"eval_metric": "gini"}, "eval_metric: expected functions or names among"),
         ({}, {"y": np.zeros(3000)}, "y: expected at least two classes"),

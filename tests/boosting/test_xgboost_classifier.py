@@ -166,7 +166,7 @@ def test_cross_validation_routes_sensitive_features(hiring):
         ({}, {"sensitive_features": None}, "sensitive_features: required"),
         ({}, {"sensitive_features": ["F"]}, "sensitive_features: expected one value per row of X"),
         ({"objective": "reg:squarederror"}, {}, "objective: expected one of"),
-        ({"scale_pos_weight": 3.0}, {}, "scale_pos_weight: not together with fairness_measure"),
+        ({"scale_pos_weight": 3.0}, {}, "scale_pos_weight: cannot be combined"),
         ({"fairness_measure": "karma"}, {}, "fairness_measure"),
         ({}, {"y": np.zeros(3000, dtype=int)}, "y: expected at least two classes"),
     ],

@@ -103,7 +103,7 @@ def main():
         trainer = make_trainer(folder, "step")
         trainer.fit(Linear(y, s, nan_on_rank=1), loader_of(x, y, s, trainer.global_rank))
     except FloatingPointError as error:
-        told = "the loss is nan" if trainer.global_rank == 1 else "another process found so"
+        told = "the loss is nan" if trainer.global_rank == 1 else "another process reported it"
         assert told in str(error)  # noqa: PT017 - no pytest here
     else:
         raise AssertionError("training went on after one process had a loss of NaN")

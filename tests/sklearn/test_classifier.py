@@ -240,7 +240,7 @@ def test_a_plain_model_takes_validation_rows_without_sensitive_values(hiring):
 @pytest.mark.parametrize(
     ("settings", "change", "message"),
     [
-        ({"validation_fraction": 0.2}, {}, "validation: not together with validation_fraction"),
+        ({"validation_fraction": 0.2}, {}, "validation: cannot be combined"),
         ({}, {"sex": None}, "validation: .*sensitive_features"),
         ({}, {"y": ["fired"] * 500}, "validation: .*'fired'"),
         ({}, {"sex": ["F"] * 10}, r"validation: .* one value per row of X \(500\), got 10"),

@@ -555,9 +555,7 @@ class TestConventions:
         s = np.repeat([0, 1], 200)  # of group 0 all is known, of group 1 nothing
         y = np.where(s == 0, 1, np.tile([0, 1], 200))
         model = FairDecisionClassifier(LogisticRegression(C=1e6), "accuracy_parity", 0.1)
-        with pytest.warns(
-            UserWarning, match=r"Every validation row is predicted as 1\..*up to 0\.2"
-        ):
+        with pytest.warns(UserWarning, match=r"Every validation row is predicted as 1\."):
             tuned(model, s[:, None].astype(float), y, s)
         assert model.violation_ == pytest.approx(0.15)
 

@@ -181,7 +181,7 @@ CONSTANTS = [ModelFigures(0.6, 0.0, 0.0, ALL_NO), ModelFigures(0.4, 0.0, 0.0, AL
         (GOOD, PLAIN, None),
         (GOOD, None, None),
         (GOOD._replace(predicted=ALL_YES), PLAIN, "Every training row is predicted as 'yes'."),
-        (GOOD._replace(accuracy=0.6), PLAIN, "The model is of no use: 'no' for everybody"),
+        (GOOD._replace(accuracy=0.6), PLAIN, "no better than a constant: predicting 'no'"),
         (GOOD._replace(beyond=0.02, worst=0.04), PLAIN, "epsilon=0.02 is not kept"),
         (ModelFigures(0.8, 0.204, 0.004), PLAIN._replace(worst=0.19), "less fair than the plain"),
         (GOOD._replace(accuracy=0.7), PLAIN, "Fairness costs 12.0 points of accuracy"),

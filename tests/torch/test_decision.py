@@ -68,5 +68,5 @@ def test_errors(table):
     with pytest.raises(ValueError, match="weights: expected"):
         FairDecision(np.ones(4))
     both = {"a": s, "b": np.tile([0, 1], 1000)}
-    with pytest.raises(ValueError, match="attributes apart"):
+    with pytest.raises(ValueError, match="For single attributes"):
         FairDecision.tuned(torch.zeros(2000, 8), y, both, On("a", "equalized_odds"))

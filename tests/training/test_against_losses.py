@@ -10,7 +10,7 @@ from torch import nn
 from fairgrad import AtMost
 from fairgrad.torch import CrossEntropyLoss
 from fairgrad.training import Batches, Member, Perceptrons, TrainingPlan, TrainingTable, train
-from fairgrad.training.networks import network_scores
+from fairgrad.training.networks import network_outputs
 
 EPOCHS, BATCH = 3, 64
 PLAN = TrainingPlan(epochs=EPOCHS, batch_size=BATCH, fairness_measure="equalized_odds")
@@ -87,7 +87,7 @@ def assert_same(table, member, plan, sample_weight=None, s=None):
     sizes = (table.X.shape[1], *plan.hidden, 1 if table.n_labels == 2 else table.n_labels)
     logits, criterion = plain_loop(table, member, plan, sizes, sample_weight, s)
     training = train(table, [member], plan)
-    scores = network_scores(sizes, training.state(0), table.X)
+    scores = network_outputs(sizes, training.state(0), table.X)
     expected = logits[:, 1:] - logits[:, :1] if scores.shape[1] == 1 else logits
     np.testing.assert_allclose(scores, expected, atol=1e-5, rtol=1e-5)
     np.testing.assert_allclose(

@@ -17,8 +17,8 @@ from fairgrad.checks import naming_rows, warn
 from fairgrad.columns import as_column, as_pandas, encode, sensitive_columns
 from fairgrad.groups import MIN_GROUP, group_rows
 from fairgrad.measures import LargeGroups, desirable_labels
+from fairgrad.sklearn.rows import require_values
 from fairgrad.usefulness import (
-    FEWER,
     REACHED,
     FairnessWarning,
     ShownInNotebooks,
@@ -55,10 +55,10 @@ class FairBoostingMixin(ShownInNotebooks, AwareRouting):
             they become features (see `fairgrad.aware.SensitiveEncoder`). The law may forbid it. One
             value in twenty is hidden from the trees, so that "unknown" is learnt, too, and never
             fails.
-        y_desirable: the desirable labels, for measures that look at them; by default the second of
-            two labels in sorted order.
-        min_group: groups with fewer rows are in no constraint, and are not judged; below 1 a share
-            of all rows. A warning says how many people are in them. 0 is for all groups.
+        y_desirable: the desirable labels, for measures that use them; by default the second of two
+            labels in sorted order.
+        min_group: the smallest group to constrain, in rows, or below 1 as a share of all rows. A
+            warning names the groups that are left out. 0 constrains all groups.
         cost_matrix: what it costs to predict each class (columns) where each is true (rows), in
             sorted order; None for 1 for every mistake.
 
@@ -70,11 +70,11 @@ class FairBoostingMixin(ShownInNotebooks, AwareRouting):
         multipliers_: (J,) their multipliers.
         cell_weights_: (K,) weights of the cells in the last round.
         constraint_names_: (J,) names of the levels and multipliers.
-        desirable_: the labels taken as desirable, for measures that look at them.
+        desirable_: the desirable labels, for measures that use them.
         cell_names_: (K,) names of the cells.
         groups_: groups and frequencies of the training rows.
         set_aside_: the groups that are in no constraint because of `min_group`, and their rows.
-        fairness_state_: what training continues from, as plain lists and numbers.
+        fairness_state_: state to continue training from, as plain lists and numbers.
     """
 
     objective_class: ClassVar[type[BoostingObjective]]
@@ -126,16 +126,11 @@ class FairBoostingMixin(ShownInNotebooks, AwareRouting):
         Raises:
             ValueError: if an argument is missing or not allowed.
         """
-        if sensitive_features is None and (self.use_sensitive or self.fairness_measure is not None):
-            raise ValueError(
-                "sensitive_features: required, one value per row: pass fit(X, y, "
-                "sensitive_features=...). A plain model has fairness_measure=None and "
-                "use_sensitive=False."
-            )
+        require_values(self, sensitive_features)
         if self.fairness_measure is None and self.cost_matrix is not None:
             raise ValueError(
-                "cost_matrix: a model with fairness_measure=None is trained without it; name a "
-                "measure with epsilon=float('inf') to train for the costs alone."
+                "cost_matrix: has no effect with fairness_measure=None. To train for the costs "
+                "alone, name a measure and set epsilon=float('inf')."
             )
         X, labels = as_pandas(X), as_column(y)
         if sensitive_features is not None:
@@ -171,7 +166,9 @@ class FairBoostingMixin(ShownInNotebooks, AwareRouting):
             )
         for name, instead in self.refused_parameters.items():
             if params.get(name) not in {None, False, 1.0}:
-                raise ValueError(f"{name}: not together with fairness_measure; use {instead}.")
+                raise ValueError(
+                    f"{name}: cannot be combined with fairness_measure; use {instead}."
+                )
         check_classification_targets(label)
         objective = self.objective_class(
             label,
@@ -206,7 +203,9 @@ class FairBoostingMixin(ShownInNotebooks, AwareRouting):
         X = as_pandas(X)
         if encoder is None:
             if values is not None:
-                raise ValueError("eval_set: expected (X, y), as only aware models take a third.")
+                raise ValueError(
+                    "eval_set: expected (X, y); sensitive values are for use_sensitive=True only."
+                )
             return X
         X = X if hasattr(X, "shape") else np.asarray(X)
         return beside(X, encoder.encode(values, X.shape[0]), _column_names(encoder))
@@ -251,7 +250,7 @@ class FairBoostingMixin(ShownInNotebooks, AwareRouting):
 
     @property
     def desirable_(self) -> tuple[Any, ...]:
-        """The labels taken as desirable, for measures that look at them."""
+        """The desirable labels, for measures that use them."""
         labels = self.classes_.tolist()  # type: ignore[attr-defined]  # of the library's class
         return tuple(labels[i] for i in desirable_labels(labels, self.y_desirable))
 
@@ -276,7 +275,7 @@ class FairBoostingMixin(ShownInNotebooks, AwareRouting):
         self._warn_of_fault(objective)
 
     def _warn_of_fault(self, objective: BoostingObjective) -> None:
-        """Warns if the model is of no use, does not keep epsilon, or has memorized its rows.
+        """Warns if the model is no better than a constant, misses epsilon or has memorized rows.
 
         It is judged as it was before the last round.
         """
@@ -293,12 +292,8 @@ class FairBoostingMixin(ShownInNotebooks, AwareRouting):
                 FairnessWarning,
             )
         figures = model_figures(constraints, rows, predicted, self.cost_matrix)
-        suggestions = Suggestions(
-            asked=None if np.ndim(self.epsilon) else float(self.epsilon),
-            aware="" if self.use_sensitive else "use_sensitive=True",
-            fewer=FEWER if len(constraints.names) > 4 else "",
-            enough=figures.worst if figures.beyond > REACHED else None,
-        )
+        enough = figures.worst if figures.beyond > REACHED else None
+        suggestions = Suggestions.of(self, len(constraints.names), enough)
         labels = objective.groups.labels.tolist()
         constants = constant_figures(constraints, rows, self.cost_matrix)
         fault = find_fault(figures, constants, None, labels, suggestions)

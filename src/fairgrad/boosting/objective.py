@@ -54,8 +54,8 @@ class BoostingObjective:
             -1 are unknown and in no constraint.
         fairness_measure: as in `fairgrad.torch.FairLoss`.
         epsilon: slack of the constraints; 0 is exact fairness.
-        y_desirable: the desirable labels, for measures that look at them; by default the second
-            of two labels in sorted order.
+        y_desirable: the desirable labels, for measures that use them; by default the second of two
+            labels in sorted order.
         fairness_rate: step size of the multipliers in a round. "auto" lowers it for small groups,
             decays, and damps swings; a number is the paper's constant rate.
         cost_matrix: what it costs to predict each label (columns) where each is true (rows), in

@@ -96,7 +96,7 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
         estimators_: the fitted models, in the order of the points.
         audits_: by "validation" and "test", the audit of each model, a sequence.
         fairness_measure_: the measure in use.
-        desirable_: the labels taken as desirable; none if the measure does not look at them.
+        desirable_: the desirable labels; none if the measure does not use them.
         classes_: the class labels.
         seed_: the random state of every model.
 
@@ -179,7 +179,7 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
         training, parts = self._split(template, everything, validation, test, seed)
         training = replace(training, membership=membership)
         if membership is not None and validation is None:
-            raise ValueError("validation: rows to judge on are needed with membership.")
+            raise ValueError("validation: required together with membership.")
         fitted = [one.fit(training, measure, epsilons, seed, self.n_jobs) for one in kinds.values()]
         judge = self._judge(template, measure, fitted[0])
         self._fitted, self.fairness_measure_, self.classes_ = fitted, measure, judge.classes
@@ -224,10 +224,9 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
         if not useful[chosen]:
             accuracy, unfair = points.iloc[chosen][[f"{PART}_accuracy", f"{PART}_unfairness"]]
             warn(
-                f"The model is of no use: one label for everybody is as accurate ({accuracy:.4f}) "
-                f"and as fair (mean |F| {unfair:.4f}) on the {PART} rows, and no better model is "
-                "within the bound. Allow more unfairness, or use_sensitive=True if the law allows "
-                "it.",
+                f"The model is no better than a constant, at accuracy {accuracy:.4f} and mean |F| "
+                f"{unfair:.4f} on the {PART} rows. No better model keeps the bound. Allow more "
+                "unfairness, or use_sensitive=True if the law allows it.",
                 FairnessWarning,
             )
         elif max_unfairness is not None:  # who names an accuracy knows the price
@@ -337,7 +336,7 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
             return measure
         if "fairness_measure" in template.settings:
             raise ValueError(
-                "fairness_measure: the estimator's is None, a plain model; name one to judge by."
+                "fairness_measure: the estimator has none; name the measure to judge models by."
             )
         return DEFAULT_MEASURE
 
@@ -422,7 +421,7 @@ def choose(
 ) -> int:
     """The position of the most accurate model that is fair enough, or the fairest accurate one.
 
-    Models that are of no use, if it is said which those are, come last.
+    Models that are not useful, if that is known, come last.
 
     With costs it is the cheapest model that is fair enough.
     """

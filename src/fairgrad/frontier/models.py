@@ -210,7 +210,7 @@ class EstimatorTemplate:
 
 
 def _fit_one(model: Any, X: Any, y: Any, arguments: Mapping[str, Any]) -> Any:
-    """A fitted model; what is wrong with it is said of the one that will be chosen, not of all."""
+    """A fitted model, without its warnings: those of the chosen model follow later."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FairnessWarning)
         return model.fit(X, y, **arguments)

@@ -28,7 +28,6 @@ from fairgrad.measures import LargeGroups, constraints_of, desirable_labels, use
 from fairgrad.sklearn.last_layer import LastLayers, LayerInputs
 from fairgrad.sklearn.rows import FEATURES, Scaling, read_rows
 from fairgrad.usefulness import (
-    FEWER,
     LEAST_GAIN,
     MOST_SLACK,
     REACHED,
@@ -507,10 +506,11 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
             flat = state["network.parameters"][0].double().numpy()[-outputs * (inputs + 1) :]
             layers.append(np.column_stack([flat[:-outputs].reshape(outputs, -1), flat[-outputs:]]))
         if self.hidden_:
-            from fairgrad.training.networks import last_inputs  # noqa: PLC0415 - needs PyTorch
+            from fairgrad.training.networks import network_outputs  # noqa: PLC0415 - needs PyTorch
 
             X = self._scaled(people.X)
-            seen = [LayerInputs(last_inputs(self._sizes, state, X)) for state in states]
+            units = (network_outputs(self._sizes, one, X, before_last=True) for one in states)
+            seen = [LayerInputs(activations.astype(np.float64)) for activations in units]
         else:
             seen = [LayerInputs(people.X, self.offset_, self.scale_)] * len(layers)
         return LastLayers(people.rows, people.constraints, seen, layers, self.cost_matrix)
@@ -535,13 +535,8 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
             known = [one.worst for one in others if one.accuracy >= least]
             # Few models were tried, so a smaller slack than theirs may be enough.
             enough = min((worst for worst in known if worst <= MOST_SLACK), default=None)
-        suggestions = Suggestions(
-            asked=None if np.ndim(self.epsilon) else float(self.epsilon),
-            search="" if self.fairness_rate == "auto" else 'fairness_rate="auto"',
-            aware="" if self.use_sensitive else "use_sensitive=True",
-            fewer=FEWER if len(constraints.names) > 4 else "",
-            enough=enough,
-        )
+        search = "" if self.fairness_rate == "auto" else 'fairness_rate="auto"'
+        suggestions = Suggestions.of(self, len(constraints.names), enough, search)
         fault = find_fault(fair, constants, plain, self.classes_.tolist(), suggestions, people.kind)
         if fault:
             warn(fault, FairnessWarning)
@@ -564,9 +559,9 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         for start in range(0, X.shape[0], PIECE):
             dense = self._scaled(X[start : start + PIECE])
             if self.hidden_:
-                from fairgrad.training.networks import network_scores  # noqa: PLC0415 - as above
+                from fairgrad.training.networks import network_outputs  # noqa: PLC0415 - as above
 
-                scores = network_scores(self._sizes, self.state_, dense)
+                scores = network_outputs(self._sizes, self.state_, dense)
                 pieces.append(scores.astype(dense.dtype, copy=False))
             else:
                 weight, bias = self._layer()

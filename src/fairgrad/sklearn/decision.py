@@ -58,10 +58,9 @@ from fairgrad.sklearn.cell_models import (
     sensitive_values,
     takes_codes_only,
 )
-from fairgrad.sklearn.rows import check_labels, spread_over_groups
+from fairgrad.sklearn.rows import check_labels, require_values, spread_over_groups
 from fairgrad.splitting import fold_of_rows, unpack_rows
 from fairgrad.usefulness import (
-    FEWER,
     REACHED,
     FairnessWarning,
     ModelFigures,
@@ -91,8 +90,8 @@ class FairDecisionClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, Ba
     """Makes the decisions of any classifier with `predict_proba` fair.
 
     Copies of the estimator learn the probabilities of the cells, ``P(y = l | x)`` and, within each
-    label, ``P(s = r | x, y = l)``. Trees have a quarter of the boosting rounds, or half of a
-    forest's trees, for the groups. Of all rules that keep the constraints the most accurate is then
+    label, ``P(s = r | x, y = l)``. Models of the groups have a quarter of the boosting rounds, or
+    half of a forest's trees. The most accurate rule that keeps the constraints is then
 
         h(x) = argmax_l  sum_r w_(l,r) P(y = l, s = r | x),      w_k = 1 + (C' lambda)_k / p_k,
 
@@ -113,11 +112,11 @@ class FairDecisionClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, Ba
             error away, if that is more: noise is not fitted. Infinity gives the plain decisions.
         use_sensitive: whether decisions may look at the sensitive values, which then are given to
             `predict`, too: ``P(y, s | x)`` becomes ``P(y | x, s)``. The law may forbid it. Where a
-            value is unknown, the decision is the one of a model that does not look at it.
+            value is unknown, the decision is that of a model that does not use it.
         prefit: whether the estimator is fitted already. Its probabilities of the labels are kept as
             they are; only those of the groups, and the multipliers, are fitted.
-        n_folds: in which models are fitted. Decisions are chosen by the labels of all rows, with
-            probabilities from models of the other folds; the result is the mean of the folds'
+        n_folds: number of folds. Decisions are chosen by the labels of all rows, with
+            probabilities from models of the other folds. The fitted model is the mean of the folds'
             models.
         lottery: whether decisions may be drawn by lot. Exact equalized odds often needs ties that
             no single rule can break. With a lottery, the bounds are kept by several rules, and a
@@ -126,11 +125,11 @@ class FairDecisionClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, Ba
             in any feature may get different answers for no other reason than the lot.
         y_desirable: desirable labels, for equality of opportunity and the four-fifths rule; by
             default the second of two classes in sorted order.
-        min_group: groups with fewer rows are in no constraint, and are not judged; below 1 a share
-            of all rows. A warning says how many people are in them. 0 is for all groups.
+        min_group: the smallest group to constrain, in rows, or below 1 as a share of all rows. A
+            warning names the groups that are left out. 0 constrains all groups.
         cost_matrix: what it costs to predict each class (columns) where each is true (rows), in
             sorted order; None if every error costs 1. Decisions then minimize the cost.
-        random_state: of the rows held out, and of the folds.
+        random_state: seed of the folds and of the lottery.
         verbose: True shows a progress bar; "auto" on terminals, when it takes long.
 
     Attributes:
@@ -141,9 +140,9 @@ class FairDecisionClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, Ba
         levels_: (J,) levels of fairness, as new rows can expect them: each row is judged by the
             models of the folds that did not learn from it. With a lottery, expected levels.
         violation_: by how much the worst of them is beyond its bounds; 0 if all are kept.
-        constraint_names_: (J,) what each level and multiplier speaks of.
-        cell_names_: (K,) what the cell weights speak of.
-        desirable_: the labels taken as desirable; none if the measure does not look at them.
+        constraint_names_: (J,) names of the levels and multipliers.
+        cell_names_: (K,) names of the cells.
+        desirable_: the desirable labels; none if the measure does not use them.
         lottery_: the share and the weights of each rule of a lottery; empty if one rule decides.
         groups_: groups and frequencies of the rows of the fit.
         set_aside_: the groups that are in no constraint because of `min_group`, and their rows.
@@ -395,12 +394,8 @@ class FairDecisionClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, Ba
             known = tuning.known()
             self.levels_ = judged(known.problem(self), known.probabilities)[0]
         everyone = [np.full(len(problem.label), label) for label in range(len(labels))]
-        suggestions = Suggestions(
-            asked=None if np.ndim(self.epsilon) else float(self.epsilon),
-            aware="" if self.use_sensitive else "use_sensitive=True",
-            fewer=FEWER if len(self.levels_) > 4 else "",
-            enough=fair.worst if fair.beyond > REACHED else None,
-        )
+        enough = fair.worst if fair.beyond > REACHED else None
+        suggestions = Suggestions.of(self, len(self.levels_), enough)
         constants = [_judged(problem, [one])[1] for one in everyone]
         faults.insert(0, find_fault(fair, constants, plain, labels, suggestions, rows) or "")
         return " ".join(filter(None, faults)) or None
@@ -430,7 +425,7 @@ class FairDecisionClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, Ba
     def _check_settings(self) -> None:
         check_count("n_folds", self.n_folds, least=2)
         if self.prefit and self.estimator is None:
-            raise ValueError("estimator: expected a fitted classifier, as prefit is set; got None.")
+            raise ValueError("estimator: required with prefit=True; pass a fitted classifier.")
         if not hasattr(self._estimator(), "predict_proba"):
             raise TypeError(
                 f"estimator: expected a classifier with predict_proba, got "
@@ -611,12 +606,7 @@ def fit_decisions(
         for model in models:
             model._set_plain(classes, label_model)  # noqa: SLF001 - as above
         return list(models)
-    if sensitive_features is None:
-        raise ValueError(
-            "sensitive_features: required, one value per row, as fairness_measure is "
-            f"{first.fairness_measure!r}; pass fit(X, y, sensitive_features=...), or "
-            "fairness_measure=None for the plain estimator."
-        )
+    require_values(first, sensitive_features)
     (label_name,) = as_columns(labels, "y") if np.ndim(labels) == 1 else ("y",)
     rows = group_rows(
         {label_name: y},

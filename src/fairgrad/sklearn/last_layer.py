@@ -182,7 +182,7 @@ class LastLayers:
                 self.judged.append(_judged(self.problem, layer, scores, start))
 
     def keep_bounds(self) -> MovedLayer:
-        """The most accurate last layer that was found to keep the bounds; else the fairest of use.
+        """The most accurate last layer that keeps the bounds; else the fairest useful one.
 
         If the most accurate of the models keeps them, that is the answer.
         """
@@ -204,7 +204,7 @@ class LastLayers:
 
 
 def _rank(model: MovedLayer | Figures, limit: float) -> tuple[bool, float, float]:
-    """What is of use comes first, then what is fair, then what is accurate."""
+    """Useful models come first, then fair ones, then accurate ones."""
     error, worst = float(model.error), float(model.worst)
     return error > limit, worst, error
 
@@ -227,7 +227,7 @@ def _moved(
 
 
 def _limit(problem: JudgedDecisions, n_labels: int) -> float:
-    """The error below which a model is of use: one label for everybody may keep the bounds."""
+    """The error below which a model is useful: one label for everybody may keep the bounds."""
     limit = np.inf
     for label in range(n_labels):
         scores = np.zeros((n_labels, len(problem.label)))

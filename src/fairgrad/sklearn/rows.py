@@ -162,8 +162,8 @@ class FittingRows:
         if len(self.everyone) > self.n:
             if fraction:
                 raise ValueError(
-                    "validation: not together with validation_fraction; leave the fraction at 0 to "
-                    "be judged on the rows given."
+                    "validation: cannot be combined with validation_fraction; leave "
+                    "validation_fraction at 0."
                 )
             rows = np.arange(len(self.everyone))
             return replace(self, training=rows[: self.n], held=rows[self.n :])
@@ -285,18 +285,23 @@ def spread_over_groups(
 
 def _sensitive_columns(model: Any, values: Any, n: int) -> dict[str, Any]:
     """Named sensitive columns of n rows; all rows are in one group if no values are needed."""
+    require_values(model, values)
     if model.fairness_measure is None and not model.use_sensitive:
-        return sensitive_columns(np.zeros(n, dtype=np.int64), n)
-    if values is None:
-        why = f"fairness_measure is {model.fairness_measure!r}"
-        instead = "fairness_measure=None for a plain model"
-        if model.fairness_measure is None:
-            why, instead = "use_sensitive is set", "use_sensitive=False"
-        raise ValueError(
-            f"sensitive_features: required, one value per row, as {why}; pass fit(X, y, "
-            f"sensitive_features=...), or {instead}."
-        )
+        values = np.zeros(n, dtype=np.int64)
     return sensitive_columns(values, n)
+
+
+def require_values(model: Any, values: Any) -> None:
+    """Refuses to fit an estimator without sensitive values, if it needs them."""
+    if values is not None or (model.fairness_measure is None and not model.use_sensitive):
+        return
+    why = f"fairness_measure is {model.fairness_measure!r}"
+    if model.fairness_measure is None:
+        why = "use_sensitive is set"
+    raise ValueError(
+        f"sensitive_features: required, one value per row, because {why}. Call fit(X, y, "
+        "sensitive_features=...). A plain model has fairness_measure=None and use_sensitive=False."
+    )
 
 
 def _read_validation(

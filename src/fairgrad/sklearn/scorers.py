@@ -137,7 +137,7 @@ class FairnessScorer:
         return self
 
     def get_metadata_routing(self) -> Any:
-        """What is asked for, as scikit-learn wants to know it."""
+        """The metadata that the scorer requests, as scikit-learn expects it."""
         request = MetadataRequest(owner=self)
         for name, alias in self.requested.items():
             request.score.add_request(param=name, alias=alias)

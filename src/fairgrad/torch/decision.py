@@ -106,8 +106,8 @@ class FairDecision(nn.Module):
         cells = judged_apart(fairness_measure, rows, epsilon=epsilon, y_desirable=y_desirable)
         if any(one.groups.attributes != rows.groups.attributes for one in cells):
             raise ValueError(
-                "fairness_measure: expected one that speaks of the groups of all attributes; for "
-                "attributes apart use fairgrad.sklearn.FairDecisionClassifier."
+                "fairness_measure: expected a measure on the groups of all attributes. For single "
+                "attributes use fairgrad.sklearn.FairDecisionClassifier."
             )
         tuned = cls(np.ones(shape))
         with torch.no_grad():

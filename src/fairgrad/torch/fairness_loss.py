@@ -761,9 +761,7 @@ def _groups(  # noqa: C901 - one check after another
         ]
     labels = groups[0].labels
     if labels.dtype.kind != "i":
-        raise TypeError(
-            f"y_train: expected integers, as the loss takes them, got {labels.tolist()}."
-        )
+        raise TypeError(f"y_train: expected integers, as in the batches, got {labels.tolist()}.")
     kept = labels != ignore_index
     if not kept.any():
         raise ValueError(f"y_train: expected labels besides ignore_index={ignore_index}.")

@@ -139,7 +139,7 @@ class Watch:
         if (predicted == predicted[0]).all() and first > 0 and self._lookup.n_outputs == 1:
             self._warn(
                 "label",
-                f"All {len(predicted):,} predictions looked at since step {first:,} were the label "
+                f"All {len(predicted):,} predictions checked since step {first:,} were the label "
                 f"{int(predicted[0])}: the model has become a constant.",
             )
         levels = state.levels_of(torch.from_numpy(np.mean(looks[-1], axis=0)))
@@ -167,7 +167,7 @@ class Watch:
             self._warn(
                 "shares",
                 f"{self._names[worst]} has {share[worst]:.0%} of the rows in the batches, and "
-                f"{self._share[worst]:.0%} in the training set: levels are those of the batches.",
+                f"{self._share[worst]:.0%} in the training set, so that the levels are wrong.",
                 "Use fairness_rate='auto', which corrects for samplers, or shuffle without one.",
             )
 

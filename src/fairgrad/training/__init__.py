@@ -7,13 +7,12 @@ with needing("torch", message=f"Training {NO_TORCH}"):
     from fairgrad.training.networks import Network as Network
     from fairgrad.training.networks import Perceptrons as Perceptrons
     from fairgrad.training.networks import drop as drop
-    from fairgrad.training.plan import Member, TrainingPlan
-    from fairgrad.training.table import DROPOUT as DROPOUT
-    from fairgrad.training.table import INITIAL_WEIGHTS as INITIAL_WEIGHTS
-    from fairgrad.training.table import SHUFFLING as SHUFFLING
-    from fairgrad.training.table import Batches as Batches
-    from fairgrad.training.table import TrainingTable
-    from fairgrad.training.table import generator as generator
+    from fairgrad.training.plan import DROPOUT as DROPOUT
+    from fairgrad.training.plan import INITIAL_WEIGHTS as INITIAL_WEIGHTS
+    from fairgrad.training.plan import SHUFFLING as SHUFFLING
+    from fairgrad.training.plan import Batches as Batches
+    from fairgrad.training.plan import Member, TrainingPlan, TrainingTable
+    from fairgrad.training.plan import generator as generator
     from fairgrad.training.trainer import History, Training, train
     from fairgrad.training.trainer import Stack as Stack
     from fairgrad.training.trainer import StackParts as StackParts

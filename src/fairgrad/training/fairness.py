@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from fairgrad.groups import Floats, Groups, Ints
-    from fairgrad.training.plan import Member, TrainingPlan
-    from fairgrad.training.table import TrainingTable
+    from fairgrad.training.plan import Member, TrainingPlan, TrainingTable
 
 
 class StackedFairness:

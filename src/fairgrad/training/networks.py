@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from fairgrad.torch.compiled import on_cpu
-from fairgrad.training.table import DROPOUT, INITIAL_WEIGHTS, generator
+from fairgrad.training.plan import DROPOUT, INITIAL_WEIGHTS, generator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -225,26 +225,19 @@ class WeightAverage:
         return [self.network.parameters, *floats]
 
 
-def restored(sizes: Sequence[int], state: Mapping[str, Any]) -> Perceptrons:
-    """A network of one member, rebuilt from its state."""
+@on_cpu
+def network_outputs(
+    sizes: Sequence[int], state: Mapping[str, Any], X: Any, *, before_last: bool = False
+) -> Floats:
+    """(n, outputs) scores of rows (n, features) by a network of one member, given by its state.
+
+    `before_last` gives what its last layer sees instead, (n, units).
+    """
     parameters = torch.as_tensor(state["network.parameters"])
     network = Perceptrons(sizes, 1, dtype=parameters.dtype)
-    network.parameters.copy_(parameters)
-    return network
-
-
-@on_cpu
-def network_scores(sizes: Sequence[int], state: Mapping[str, Any], X: Any) -> Floats:
-    """(n, outputs) scores of rows (n, features) by a network rebuilt from its state."""
-    network = restored(sizes, state)
-    x = torch.as_tensor(X, dtype=network.parameters.dtype)
-    return network.scores(x)[0].T.contiguous().numpy()
-
-
-@on_cpu
-def last_inputs(sizes: Sequence[int], state: Mapping[str, Any], X: Any) -> Floats:
-    """(n, units) what the last layer of a network sees of rows (n, features)."""
-    network = restored(sizes, state)
-    x = torch.as_tensor(X, dtype=network.parameters.dtype)
-    pieces = network.views(network.parameters)
-    return network.activations(pieces, x, training=False)[0].T.double().numpy()
+    x = torch.as_tensor(X, dtype=parameters.dtype)
+    pieces = network.views(parameters)
+    outputs = network.activations(pieces, x, training=False)
+    if not before_last:
+        outputs = network._layer(pieces, network.n_hidden, outputs)  # noqa: SLF001 - of this module
+    return outputs[0].T.contiguous().numpy()

@@ -23,16 +23,14 @@ from fairgrad.torch.compiled import on_cpu
 from fairgrad.training.fairness import StackedFairness
 from fairgrad.training.linear import compiled_epochs
 from fairgrad.training.networks import Descent, Network, Perceptrons, WeightAverage
-from fairgrad.training.plan import TrainingPlan
-from fairgrad.training.table import Batches
+from fairgrad.training.plan import Batches, TrainingPlan
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fairgrad.constraints import Constraints
     from fairgrad.groups import Floats
-    from fairgrad.training.plan import Member
-    from fairgrad.training.table import TrainingTable
+    from fairgrad.training.plan import Member, TrainingTable
 
 State = dict[str, Tensor]
 """Everything that training changes, each tensor (M, ...)."""
