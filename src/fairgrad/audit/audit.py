@@ -161,8 +161,12 @@ class Audit(ShownAndWritten):
         else:
             rows = read_rows(y_pred, sensitive_features, sample_weight, labels, "y_pred")
             predicted = rows.label
-        labels = rows.groups.labels.tolist()
-        self.desirable_indices = _desirable(labels, y_desirable)
+        self.labels = labels = rows.groups.labels.tolist()
+        self.desirable_indices = desirable_labels(labels, y_desirable)
+        if len(labels) == 2 and len(self.desirable_indices) != 1:
+            raise ValueError(
+                f"y_desirable: expected one of the two labels {labels}, got {self.desirable}."
+            )
         known = DEFAULT_MEASURES if self.has_labels else WITHOUT_LABELS
         n_desirable = len(self.desirable_indices)
         enough = n_desirable > 0 if self.has_labels else n_desirable == 1
@@ -300,7 +304,6 @@ class Audit(ShownAndWritten):
                 self.table, rows, predicted, *self.partly, other
             )
         self.is_weighted = self.counted_rows.weight is not None
-        self.labels: list[Any] = self.table.groups.labels.tolist()
         self.attributes: tuple[str, ...] = self.table.groups.attributes
         view_keys = list(dict.fromkeys([*((n,) for n in self.attributes), self.attributes]))
         self.views: dict[str, CountTable] = {
@@ -701,12 +704,3 @@ def _shared_error(findings: list[Finding]) -> list[Finding]:
         return findings
     shares = iter(holm_shares(p, asked[0].alpha))
     return [replace(one, unfair_share=next(shares)) if one.is_asked else one for one in findings]
-
-
-def _desirable(labels: list[Any], y_desirable: Any) -> tuple[int, ...]:
-    """Indices of the desirable labels; of two labels one says whose rates are meant."""
-    desirable = desirable_labels(labels, y_desirable)
-    if len(labels) == 2 and len(desirable) != 1:
-        wanted = [labels[index] for index in desirable]
-        raise ValueError(f"y_desirable: expected one of the two labels {labels}, got {wanted}.")
-    return desirable

@@ -215,36 +215,27 @@ class Certificate:
         grouped = dict.fromkeys(finding.attribute for finding in decisive)
         verdict = "fair" if self.is_certified else audit.verdict
         head = "Certified" if self.is_certified else "Not certified"
-        parts = [
-            (
-                f"{head} with {100 * self.confidence:.4g} % confidence: {verdict} by "
-                f"{words.conjoined(list(names))}, groups by {words.conjoined(list(grouped))}; "
-                f"{words.judged([worst])} {_at_most(worst)}, fair if {words.in_words(worst)}; on "
-                f"{words.n_of(audit.table.n_rows, 'row')} stated to be new"
-            )
-        ]
+        look = chosen = overlap = not_covered = ""
         if self.look is not None:
-            parts.append(
+            look = (
                 f" (look {self.look} at this model; the confidence is that of all looks together)"
             )
-        parts.append(", for one model")
         if n_models > 1:
-            parts.append(
-                f" that was chosen from {n_models:,} on {self.candidacy.n_rows:,} other rows"
-            )
-        parts.append(".")
+            chosen = f" that was chosen from {n_models:,} on {self.candidacy.n_rows:,} other rows"
         if self.overlap is not None:
             equal, expected = self.overlap
-            parts.append(
-                f" {words.n_of(equal, 'row')} equal a training row in all features; {expected:,} "
-                "would by chance."
-            )
+            rows = words.n_of(equal, "row")
+            overlap = f" {rows} equal a training row in all features; {expected:,} would by chance."
         if self.not_covered:
-            parts.append(f" Not covered: {words.listed(list(self.not_covered), most=6)}.")
-        parts.append(self._needed(worst))
-        if audit.is_weighted:
-            parts.append(" Rows have weights: the confidence is approximate.")
-        return "".join(parts)
+            not_covered = f" Not covered: {words.listed(list(self.not_covered), most=6)}."
+        weighted = " Rows have weights: the confidence is approximate." if audit.is_weighted else ""
+        return (
+            f"{head} with {100 * self.confidence:.4g} % confidence: {verdict} by "
+            f"{words.conjoined(list(names))}, groups by {words.conjoined(list(grouped))}; "
+            f"{words.judged([worst])} {_at_most(worst)}, fair if {words.in_words(worst)}; on "
+            f"{words.n_of(audit.table.n_rows, 'row')} stated to be new{look}, for one model"
+            f"{chosen}.{overlap}{not_covered}{self._needed(worst)}{weighted}"
+        )
 
     def _needed(self, worst: Finding) -> str:
         """For a model that is not certified: the rows, or the tolerance, it would take."""

@@ -51,8 +51,7 @@ class AuditComparison(ShownAndWritten):
     @property
     def conclusion(self) -> str:
         """What changes, in a few sentences."""
-        moved = f"{self._changed} from {self.names[1]} than from {self.names[0]}."
-        sentences = [moved, sections.price(self.audit), self._verdicts()]
+        sentences = [f"{self.title}.", sections.price(self.audit), self._verdicts()]
         return " ".join(sentence for sentence in sentences if sentence)
 
     def _verdicts(self) -> str:
@@ -75,15 +74,17 @@ class AuditComparison(ShownAndWritten):
         return " ".join(sentences)
 
     @property
-    def _changed(self) -> str:
-        of = words.people_of(self.first.table.n_rows)
-        return f"{self.n_changed:,} of {of} get a different decision"
+    def title(self) -> str:
+        """How many people get a different decision."""
+        of, (first, second) = words.people_of(self.first.table.n_rows), self.names
+        return (
+            f"{self.n_changed:,} of {of} get a different decision from {second} than from {first}"
+        )
 
     @property
     def sections(self) -> tuple[Section, ...]:
         """Who gets a different decision, then what the audit of the second system says."""
-        title = f"{self._changed} from {self.names[1]} than from {self.names[0]}"
-        first = sections.comparison_section(self.audit, title, [self._verdicts()])
+        first = sections.comparison_section(self.audit, self.title, [self._verdicts()])
         return (first, *sections.further_sections(self.audit))
 
     @property

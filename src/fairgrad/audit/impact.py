@@ -281,7 +281,7 @@ class ImpactTable(ShownAndWritten):
             rows = tuple(_cells(row) for row in group.to_dict(orient="records"))
             title = f"Impact ratios by {attribute} (selected means {label})"
             tables.append(Block(title, HEADS, rows))
-        tables[-1] = tables[-1]._replace(sentences=tuple(self.notes))
+        tables[-1] = tables[-1]._replace(sentences=self.notes)
         return tables
 
     @property

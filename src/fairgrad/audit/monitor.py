@@ -363,11 +363,6 @@ class Monitor(ShownAndWritten):
         return [sentence for _, sentence in largest.values()]
 
     @property
-    def conclusion(self) -> tuple[str, ...]:
-        """The verdict on all rows so far, in sentences."""
-        return tuple(self.sections[0].sentences)
-
-    @property
     def sections(self) -> tuple[Section, ...]:
         """The verdict, its history and the changes that were detected."""
         first = Section("summary", f"{words.SIGNS[UNDECIDED]} Undecided", [NOTHING_YET])
