@@ -228,7 +228,5 @@ def _labels(X: Any, y: Any) -> Any:
         except AttributeError:
             y = None
     if y is None:
-        raise ValueError(
-            f"y: required, because {type(X).__name__} does not contain the labels."
-        )
+        raise ValueError(f"y: required, because {type(X).__name__} does not contain the labels.")
     return to_numpy(y)
