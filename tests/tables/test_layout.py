@@ -9,8 +9,9 @@ import pandas as pd
 import pytest
 
 from fairgrad.tables import TableEncoder
+from fairgrad.tables.column import ReadingReport
 from fairgrad.tables.dialect import ReadingOptions
-from fairgrad.tables.reading import ReadingReport, column_names, pieces, read_table
+from fairgrad.tables.reading import column_names, pieces, read_table
 
 TABLE = pd.DataFrame(
     {"age": [31, 45, 28, 52], "city": ["Rome", "Bonn", "Lyon", "Rome"], "paid": [1.5, 2.5, 3.5, 4]}

@@ -27,11 +27,11 @@ from fairgrad.cli.people import (
     read_people,
 )
 from fairgrad.cli.request import AuditRequest, read_columns, read_options
+from fairgrad.tables.column import ReadingReport
 from fairgrad.tables.features import Oddities, TableFeature, read_groups
 from fairgrad.tables.parquet import parquet_size
 from fairgrad.tables.reading import (
     LARGE,
-    ReadingReport,
     column_names,
     database_table,
     has_duckdb,

@@ -19,8 +19,9 @@ from fairgrad.cli.request import (
     usual_measures,
 )
 from fairgrad.measures import On
+from fairgrad.tables.column import ReadingReport
 from fairgrad.tables.hints import repeated_identifiers
-from fairgrad.tables.reading import ReadingReport, column_names, read_table, table_name
+from fairgrad.tables.reading import column_names, read_table, table_name
 from fairgrad.tables.roles import ColumnRoles, check_named, match_labels, matched_column
 from fairgrad.tables.values import IDENTIFIER, as_categories, as_numbers, column_kind
 

@@ -10,8 +10,9 @@ import numpy as np
 from fairgrad.measures import uses_desirable
 from fairgrad.membership import Membership, MembershipModel
 from fairgrad.splitting import SplitRows, three_parts
+from fairgrad.tables.column import ReadingReport
 from fairgrad.tables.features import check_columns, describe_groups
-from fairgrad.tables.reading import ReadingReport, column_names, may_exceed, read_table, table_name
+from fairgrad.tables.reading import column_names, may_exceed, read_table, table_name
 from fairgrad.tables.roles import check_named, number_column
 from fairgrad.tables.values import MISSING_TEXTS, counted
 

@@ -12,8 +12,9 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from fairgrad.columns import as_pandas
+from fairgrad.tables.column import READING
 from fairgrad.tables.features import MISSING, Oddities, TableFeature, choose_features, read_features
-from fairgrad.tables.reading import READING, check_distinct, plain_frame, read_counted
+from fairgrad.tables.reading import check_distinct, plain_frame, read_counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from fairgrad.tables.reading import ReadingReport, checked_column, named_column
+from fairgrad.tables.column import ReadingReport, checked_column, named_column
 from fairgrad.tables.values import (
     CALENDAR,
     DATE_PARTS,

@@ -14,8 +14,8 @@ import pandas as pd
 from fairgrad.columns import FORMULA_STARTS
 from fairgrad.measures import desirable_labels
 from fairgrad.splitting import TEST, SplitRows, folds, three_parts
+from fairgrad.tables.column import ReadingReport, checked_column, named_column
 from fairgrad.tables.hints import first_copies, hints, repeated_identifiers, sentinel_hints
-from fairgrad.tables.reading import ReadingReport, checked_column, named_column
 from fairgrad.tables.values import (
     MOST_VALUES,
     as_categories,
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from fairgrad.tables.column import Times
     from fairgrad.tables.encoder import TableEncoder
-    from fairgrad.tables.reading import Times
 
 _MOST_SHOWN = 8
 COPIES_SHARE = 0.05

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from fairgrad.tables.column import ReadingReport
 from fairgrad.tables.dialect import Dialect, ReadingOptions, find_dialect
 from fairgrad.tables.reading import (
-    ReadingReport,
     all_files,
     all_named,
     database_table,
