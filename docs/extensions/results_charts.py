@@ -297,13 +297,6 @@ def strangers_chart() -> Any:
     return bar_chart(bars, "model", value, "method", "Eight tables outside the paper, epsilon 0.05")
 
 
-PAGE_CHARTS = (
-    boosting_chart, estimator_chart, labels_chart, finetuning_chart, frontier_chart,
-    certificates_chart, settles_chart, overhead_chart, audit_chart, strangers_chart,
-)  # fmt: skip
-"""The charts at the top of the pages of results."""
-
-
 KINDS = {
     "FairGradClassifier": "#0b5fff",
     "FairDecisionClassifier (logistic)": "#00a6d6",
@@ -431,3 +424,11 @@ def _kind(method: str, whose: str) -> str:
     if whose == "baseline":
         return method if method in OTHERS else "unconstrained"
     return whose if whose == "theirs" else next(kind for kind in KINDS if method.startswith(kind))
+
+
+PAGE_CHARTS = (
+    boosting_chart, estimator_chart, labels_chart, finetuning_chart, frontier_chart,
+    certificates_chart, settles_chart, overhead_chart, audit_chart, strangers_chart,
+    published_overview, reproduction_chart,
+)  # fmt: skip
+"""The charts at the top of the pages of results."""
