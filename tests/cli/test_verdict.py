@@ -11,9 +11,10 @@ import pandas as pd
 import pytest
 
 from fairgrad.cli.options import parse_map
+from fairgrad.cli.people import match_labels
 from fairgrad.cli.request import FitRequest
 from fairgrad.measures import On
-from fairgrad.tables.roles import ColumnRoles, match_labels
+from fairgrad.tables.roles import ColumnRoles
 
 
 @pytest.fixture(scope="module")

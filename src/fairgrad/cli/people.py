@@ -18,12 +18,13 @@ from fairgrad.cli.request import (
     measures_on,
     usual_measures,
 )
+from fairgrad.columns import FORMULA_STARTS
 from fairgrad.measures import On
 from fairgrad.tables.column import ReadingReport
 from fairgrad.tables.hints import repeated_identifiers
 from fairgrad.tables.reading import column_names, read_table, table_name
-from fairgrad.tables.roles import ColumnRoles, check_named, match_labels, matched_column
-from fairgrad.tables.values import IDENTIFIER, as_categories, as_numbers, column_kind
+from fairgrad.tables.roles import ColumnRoles, check_named
+from fairgrad.tables.values import IDENTIFIER, as_categories, as_numbers, column_kind, is_quantity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from fairgrad.audit import Notice
     from fairgrad.cli.folder import SavedModel
     from fairgrad.cli.request import AuditRequest
+
+_MOST_SHOWN = 8
 
 
 @dataclass(eq=False)
@@ -83,29 +86,40 @@ class AuditedPeople:
 
     def truth(self) -> pd.Series:
         """The labels of all rows, as texts."""
-        column = as_categories(self.frame[self.columns.target])
-        values = [str(value) for value in column.cat.categories]
-        mapping, note = match_labels(
-            values, self.labels, column=self.columns.target, target="the model's labels"
-        )
-        self._remark(note)
-        texts = np.asarray(column.map(mapping), dtype=object)
-        return pd.Series(texts, name=self.columns.target, dtype=object)
+        target = self.columns.target
+        texts = self._as_labels(as_categories(self.frame[target]), "the model's labels")
+        return pd.Series(texts, name=target, dtype=object)
 
     def predictions(self, column: str, option: str) -> NDArray[Any]:
-        """The predictions in a column, as labels of the target."""
-        value_map = self.columns.value_map
+        """The predictions in a column, as labels of the target.
+
+        Raises:
+            ValueError: if it looks like a score, or its values match no labels.
+        """
+        value_map, named = self.columns.value_map, as_categories(self.frame[column])
+        values = [str(value) for value in named.cat.categories]
         # A value that stands for itself is a label that the target happens not to have.
-        named = [value for value, label in value_map.items() if value == label]
+        new = [value for value, label in value_map.items() if value == label]
         if self.columns.is_part and len(self.labels) < 2:
-            named += map(str, as_categories(self.frame[column]).cat.categories)
-        self.labels += [value for value in named if value not in self.labels]
-        target = repr(self.columns.target)
-        predicted, note = matched_column(
-            self.frame, column, self.labels, target=target, option=option, given=value_map
+            new += values
+        self.labels += [value for value in new if value not in self.labels]
+        if is_quantity(self.frame[column]) and not set(values) <= {*self.labels, *value_map}:
+            raise ValueError(_score(self.frame[column], option))
+        return self._as_labels(named, repr(self.columns.target), value_map)
+
+    def _as_labels(
+        self, named: pd.Series, target: str, value_map: Mapping[str, str] | None = None
+    ) -> NDArray[Any]:
+        """(n,) the labels that the values of a column stand for; a remark says so."""
+        matched, note = match_labels(
+            [str(value) for value in named.cat.categories],
+            self.labels,
+            column=str(named.name),
+            target=target,
+            value_map=value_map,
         )
-        self._remark(note)
-        return np.asarray(predicted, dtype=object)
+        self.remarks += [note] if note and note not in self.remarks else []
+        return np.asarray(named.map(matched), dtype=object)
 
     def above(self, score: NDArray[np.float64], threshold: float) -> NDArray[Any]:
         """Predictions from a score of the desirable label."""
@@ -125,10 +139,6 @@ class AuditedPeople:
             else self.frame[name]
             for name in columns
         }
-
-    def _remark(self, note: str) -> None:
-        if note and note not in self.remarks:
-            self.remarks.append(note)
 
     def audit(self, request: AuditRequest, **options: Any) -> Audit:
         """Audits the predictions."""
@@ -269,3 +279,70 @@ def check_columns(columns: ColumnRoles, further: Mapping[str, str], names: Seque
     columns.check(names)
     for option, column in further.items():
         check_named([column], names, f"--{option}")
+
+
+def match_labels(
+    values: Sequence[str],
+    labels: Sequence[str],
+    *,
+    column: str,
+    target: str,
+    value_map: Mapping[str, str] | None = None,
+) -> tuple[dict[str, str], str]:
+    """Which label each value of a column stands for, and what to say about it.
+
+    Raises:
+        ValueError: if a value matches no label; the message shows both sets.
+    """
+    mapped = value_map or {}
+    unknown = [label for value, label in mapped.items() if label not in {value, *labels}]
+    if unknown:
+        raise ValueError(
+            f"--map gives {unknown[0]!r}, which is not a value of {target} ({_listed(labels)})"
+        )
+    matched = {}
+    for value in values:
+        same = [label for label in labels if _key(label) == _key(value)]
+        if value in mapped or value in labels:
+            matched[value] = mapped.get(value, value)
+        elif len(same) == 1:
+            matched[value] = same[0]
+    unmatched = [value for value in values if value not in matched]
+    if unmatched:
+        pairs = zip(unmatched[::-1], [*labels][::-1], strict=False)
+        example, first = ",".join(f"{value}={label}" for value, label in pairs), unmatched[0]
+        hint = f"; if {first} is a label that {target} happens not to have, --map {first}={first}"
+        raise ValueError(
+            f"the values of {column} ({_listed(values)}) do not match those of {target} "
+            f"({_listed(labels)}); map them, for example with --map {example}"
+            f"{hint if matched else ''}"
+        )
+    read = [f"{value} as {label}" for value, label in matched.items() if value != label]
+    if not read:
+        return matched, ""
+    joined = " and ".join(filter(None, [", ".join(read[:-1]), read[-1]]))
+    return matched, f"{column}: {joined.replace(' as ', ' was read as ', 1)}, as in {target}."
+
+
+def _key(value: str) -> str:
+    """The same for what is plainly the same, also after `fairgrad.columns.without_formulas`."""
+    unmarked = value[1:] if value[:1] == "'" and value[1:].startswith(FORMULA_STARTS) else value
+    plain = " ".join(unmarked.casefold().split())
+    return {"true": "1", "false": "0"}.get(plain, plain)
+
+
+def _listed(values: Sequence[str]) -> str:
+    shown = ", ".join(values[:_MOST_SHOWN])
+    more = len(values) - _MOST_SHOWN
+    return shown if more <= 0 else f"{shown} and {more} more"
+
+
+def _score(column: pd.Series, option: str) -> str:
+    numbers = column.dropna().astype(float)
+    example = "0.5" if numbers.between(0, 1).all() else f"{numbers.median():.3g}"
+    return (
+        f"{option} names {column.name!r}, which looks like a score and not like predictions: "
+        f"{numbers.nunique():,} different numbers from {numbers.min():.4g} to {numbers.max():.4g}. "
+        f"Give it as --score {str(column.name)!r} with --threshold {example} instead of "
+        "--prediction: scores of at least the threshold then predict the desirable value"
+    )

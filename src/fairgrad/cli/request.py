@@ -464,12 +464,14 @@ class AuditRequest:
     def check_columns(self) -> None:
         """Refuses a table with predictions if too little is known about its columns."""
         by_score = self.score is not None and self.threshold is not None
-        if not self.prediction and not by_score:
-            raise ValueError(NEEDS_COLUMNS.format("--prediction"))
-        if not self.columns.sensitive:
-            raise ValueError(NEEDS_COLUMNS.format("--sensitive"))
-        if not self.target and not self.prediction:
-            raise ValueError(NEEDS_COLUMNS.format("--target"))
+        needed = {
+            "--prediction": self.prediction or by_score,
+            "--sensitive": self.columns.sensitive,
+            "--target": self.target or self.prediction,
+        }
+        for option, value in needed.items():
+            if not value:
+                raise ValueError(NEEDS_COLUMNS.format(option))
 
 
 def exit_code(verdict: str, fail_on: str | None) -> int:

@@ -18,7 +18,7 @@ import zipfile
 import zlib
 from collections.abc import Sequence
 from contextlib import nullcontext
-from functools import lru_cache
+from functools import lru_cache, partial
 from glob import glob
 from importlib import import_module
 from importlib.util import find_spec
@@ -318,9 +318,7 @@ def read_table(
         FileNotFoundError: if there is no such file.
     """
 
-    def read(chosen: Sequence[str] | None, as_texts: Sequence[str]) -> Iterator[pd.DataFrame]:
-        return pieces(table, chosen, as_texts, options=options)
-
+    read = partial(pieces, table, options=options)
     return read_pieces(read, table_name(table), columns, options=options, texts=texts)
 
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from fairgrad.columns import FORMULA_STARTS
 from fairgrad.measures import desirable_labels
 from fairgrad.splitting import TEST, SplitRows, folds, three_parts
 from fairgrad.tables.column import ReadingReport, checked_column, named_column
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
     from fairgrad.tables.column import Times
     from fairgrad.tables.encoder import TableEncoder
 
-_MOST_SHOWN = 8
 COPIES_SHARE = 0.05
 """With fewer identical rows than this share, they are copies; else different people."""
 
@@ -484,92 +482,3 @@ def _binned(column: pd.Series, bins: Sequence[float], *, is_part: bool) -> pd.Se
     if len(np.unique(grouped.codes[grouped.codes >= 0])) < 2 and not is_part:
         raise ValueError(f"--bins puts all values of {column.name!r} into one group")
     return pd.Series(grouped, index=column.index, name=column.name)
-
-
-def match_labels(
-    values: Sequence[str],
-    labels: Sequence[str],
-    *,
-    column: str,
-    target: str,
-    given: Mapping[str, str] | None = None,
-) -> tuple[dict[str, str], str]:
-    """Which label each value of a column stands for, and what to say about it.
-
-    Raises:
-        ValueError: if a value matches no label; the message shows both sets.
-    """
-    mapped = dict(given or {})
-    unknown = [label for value, label in mapped.items() if label not in {value, *labels}]
-    if unknown:
-        raise ValueError(
-            f"--map gives {unknown[0]!r}, which is not a value of {target} ({_listed(labels)})"
-        )
-    matched = {}
-    for value in values:
-        same = [label for label in labels if _key(label) == _key(value)]
-        if value in mapped or value in labels:
-            matched[value] = mapped.get(value, value)
-        elif len(same) == 1:
-            matched[value] = same[0]
-    unmatched = [value for value in values if value not in matched]
-    if unmatched:
-        pairs = zip(unmatched[::-1], [*labels][::-1], strict=False)
-        example, first = ",".join(f"{value}={label}" for value, label in pairs), unmatched[0]
-        hint = f"; if {first} is a label that {target} happens not to have, --map {first}={first}"
-        raise ValueError(
-            f"the values of {column} ({_listed(values)}) do not match those of {target} "
-            f"({_listed(labels)}); map them, for example with --map {example}"
-            f"{hint if matched else ''}"
-        )
-    read = [f"{value} as {label}" for value, label in matched.items() if value != label]
-    if not read:
-        return matched, ""
-    joined = " and ".join(filter(None, [", ".join(read[:-1]), read[-1]]))
-    return matched, f"{column}: {joined.replace(' as ', ' was read as ', 1)}, as in {target}."
-
-
-def _key(value: str) -> str:
-    """The same for what is plainly the same, also after `fairgrad.columns.without_formulas`."""
-    unmarked = value[1:] if value[:1] == "'" and value[1:].startswith(FORMULA_STARTS) else value
-    plain = " ".join(unmarked.casefold().split())
-    return {"true": "1", "false": "0"}.get(plain, plain)
-
-
-def _listed(values: Sequence[str]) -> str:
-    shown = ", ".join(values[:_MOST_SHOWN])
-    more = len(values) - _MOST_SHOWN
-    return shown if more <= 0 else f"{shown} and {more} more"
-
-
-def matched_column(
-    frame: pd.DataFrame,
-    name: str,
-    labels: Sequence[str],
-    *,
-    target: str,
-    option: str,
-    given: Mapping[str, str] | None = None,
-) -> tuple[pd.Series, str]:
-    """A column of predictions, its values as the labels they stand for; and what to say.
-
-    Raises:
-        ValueError: if it looks like a score, or its values match no labels.
-    """
-    column = as_categories(frame[name])
-    values = [str(value) for value in column.cat.categories]
-    if is_quantity(frame[name]) and not set(values) <= {*labels, *(given or {})}:
-        raise ValueError(_score(frame[name], option))
-    named, note = match_labels(values, labels, column=name, target=target, given=given)
-    return column.map(named).astype(object), note
-
-
-def _score(column: pd.Series, option: str) -> str:
-    numbers = column.dropna().astype(float)
-    example = "0.5" if numbers.between(0, 1).all() else f"{numbers.median():.3g}"
-    return (
-        f"{option} names {column.name!r}, which looks like a score and not like predictions: "
-        f"{numbers.nunique():,} different numbers from {numbers.min():.4g} to {numbers.max():.4g}. "
-        f"Give it as --score {str(column.name)!r} with --threshold {example} instead of "
-        "--prediction: scores of at least the threshold then predict the desirable value"
-    )

@@ -271,9 +271,26 @@ def open_scan(source: TableSource, options: ReadingOptions) -> Iterator[Scan]:
         ValueError: if a database has no such table.
         ScanError: if the table is to be read row by row.
     """
-    database = database_table(source)
-    with connected(table_name(source), None if database is None else database[0]) as connection:
-        yield _scan(connection, source, options, database)
+    database, name = database_table(source), table_name(source)
+    notes: tuple[str, ...] = ()
+    decimal = "."
+    with connected(name, None if database is None else database[0]) as connection:
+        if database is not None:
+            table = _table_of(connection, *database)
+        else:
+            files = list(all_files(table_files(source)))
+            parquet = [is_parquet(path) for path in files]
+            if all(parquet):
+                table = parquet_table(files)
+                schema = f"SELECT DISTINCT name FROM parquet_schema({quoted_text(str(files[0]))})"  # noqa: S608 - names are quoted
+                with scan_errors():
+                    check_cases([column for (column,) in connection.execute(schema).fetchall()])
+            elif any(parquet):
+                raise ScanError("there are Parquet and other files")
+            else:
+                table, decimal, notes = _csv_files(files, options)
+        types = column_types(connection, table)
+        yield Scan(connection, table, name, types, options, decimal, notes)
 
 
 @contextmanager
@@ -311,29 +328,6 @@ def connected(name: str, database: Path | None = None) -> Iterator[Any]:
             yield connection
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _scan(
-    connection: Any, source: TableSource, options: ReadingOptions, database: tuple[Path, str] | None
-) -> Scan:
-    notes: tuple[str, ...] = ()
-    decimal, name = ".", table_name(source)
-    if database is not None:
-        table = _table_of(connection, *database)
-    else:
-        files = list(all_files(table_files(source)))
-        parquet = [is_parquet(path) for path in files]
-        if all(parquet):
-            table = parquet_table(files)
-            schema = f"SELECT DISTINCT name FROM parquet_schema({quoted_text(str(files[0]))})"  # noqa: S608 - names are quoted
-            with scan_errors():
-                check_cases([column for (column,) in connection.execute(schema).fetchall()])
-        elif any(parquet):
-            raise ScanError("there are Parquet and other files")
-        else:
-            table, decimal, notes = _csv_files(files, options)
-    types = column_types(connection, table)
-    return Scan(connection, table, name, types, options, decimal, notes)
 
 
 def parquet_table(files: Sequence[Path], *more: str) -> str:
