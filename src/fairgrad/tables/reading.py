@@ -317,7 +317,6 @@ def read_table(
         ValueError: if a file cannot be read, or the table holds no rows.
         FileNotFoundError: if there is no such file.
     """
-
     read = partial(pieces, table, options=options)
     return read_pieces(read, table_name(table), columns, options=options, texts=texts)
 
