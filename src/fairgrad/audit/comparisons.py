@@ -515,6 +515,13 @@ def _between_groups(
     is_good = applied if good is None else np.isin(np.arange(n_rows), good)
     only = good[0] if good is not None and len(good) == 1 else None
     names = table.groups.cell_names(n_rows > 1)
+    # Only levels that say something no other level says: of two groups the smaller one's.
+    tested = (total > 0) & applied[:, None]
+    if reference >= 0:
+        tested[:, reference] = False
+    else:
+        two = np.flatnonzero(tested.sum(axis=1) == 2)  # the smaller is the farther from the mean
+        tested[two, total[two].argmax(axis=1)] = False
     levels = GapToReference(
         block=row,
         share=share.ravel(),
@@ -533,7 +540,7 @@ def _between_groups(
         levels,
         names * (len(row) // len(names)),
         labels=(range(n_rows) if n_rows > 1 else [-1]) if labels is None else labels,
-        tested=_tested(total, applied, reference).ravel(),
+        tested=tested.ravel(),
     )
     return replace(
         compared,
@@ -652,18 +659,6 @@ def _of_rates(
         good=np.zeros(len(group)),
         correlation=correlation,
     )
-
-
-def _tested(total: Floats, applied: NDArray[np.bool_], reference: int) -> NDArray[np.bool_]:
-    """(R, G) the levels of constrained rates that say something no other level says."""
-    tested = (total > 0) & applied[:, None]
-    if reference >= 0:
-        tested[:, reference] = False
-        return tested
-    for row, present in zip(tested, total, strict=True):
-        if row.sum() == 2:  # of two groups the smaller one is the farther from the mean
-            row[np.argmax(present)] = False
-    return tested
 
 
 def _tested_rows(asked: Constraints) -> NDArray[np.bool_]:

@@ -210,7 +210,7 @@ class Monitor(ShownAndWritten):
         try:
             if self._is_comparable(self.usable):
                 audit, last = self.current_audit(), self.batches[-1]
-                last.levels = _levels(audit).to_numpy().tolist()
+                last.levels = _levels(audit)[LEVELS].to_numpy().tolist()
                 last.verdict, last.changes = audit.verdict, self._changes()
         except ValueError:
             self.attributes, self.batches = before
@@ -340,13 +340,7 @@ class Monitor(ShownAndWritten):
             error = max(spent / (2 * n_levels), LEAST_ERROR)
             before, after = (_levels(audit, error) for audit in audits)
             both = before.merge(after, on=["measure", "attribute", "name"])
-            names = {
-                (one.measure, one.attribute, name): told
-                for one in audits[1].findings
-                for name, told in words.told_levels(one).items()
-            }
-            both["told"] = [names.get(tuple(key)) for key in both[LEVELS[:3]].to_numpy()]
-            both = both[both["told"].notna()].reset_index(drop=True)
+            both = both[both["told_y"].notna()].reset_index(drop=True)
             rise = both["level_y"] - both["level_x"]
             up = np.hypot(both["level_x"] - both["low_x"], both["high_y"] - both["level_y"])
             down = np.hypot(both["high_x"] - both["level_x"], both["level_y"] - both["low_y"])
@@ -354,7 +348,7 @@ class Monitor(ShownAndWritten):
             for place in np.flatnonzero(np.abs(rise) > reach):
                 row, size = both.iloc[place], float(abs(rise[place]) / reach[place])
                 sentence = (
-                    f"The gap of {row['told']} changed from {100 * row['level_x']:+.1f} to "
+                    f"The gap of {row['told_y']} changed from {100 * row['level_x']:+.1f} to "
                     f"{100 * row['level_y']:+.1f} points about {recent[split].name} "
                     f"({words.in_the_middle(row['measure'])})."
                 )
@@ -461,16 +455,18 @@ class Monitor(ShownAndWritten):
 
 
 def _levels(audit: Audit, error: float | None = None) -> pd.DataFrame:
-    """The levels and their intervals, or limits each of which is wrong with a probability.
+    """The levels, their names in words (`told`) and their intervals.
 
-    Unlike the intervals, these limits do not depend on the tolerance.
+    With an error, limits each of which is wrong with this probability. Unlike the intervals, they
+    do not depend on the tolerance.
     """
     frames = []
     for one in audit.findings:
         ends = one.level_intervals if error is None else level_limits(one.comparison, error)
         columns = (one.measure, one.attribute, list(one.comparison.names), one.levels, *ends)
-        frames.append(pd.DataFrame(dict(zip(LEVELS, columns, strict=True))))
-    return pd.concat(frames, ignore_index=True).dropna()
+        frame = pd.DataFrame(dict(zip(LEVELS, columns, strict=True)))
+        frames.append(frame.assign(told=frame["name"].map(words.told_levels(one))))
+    return pd.concat(frames, ignore_index=True).dropna(subset=LEVELS)
 
 
 def lifelong_error(error: float, n_rows: float, tightest: float) -> float:
