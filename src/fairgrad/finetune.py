@@ -661,9 +661,9 @@ def find_head(module: nn.Module, head: str | None = None) -> tuple[str, nn.Linea
     Raises:
         ValueError: if there is no such part, or no linear layer in it.
     """
-    parts = dict(module.named_modules(remove_duplicate=False))
-    linear = {name: layer for name, layer in parts.items() if isinstance(layer, nn.Linear)}
-    if head is not None and head not in parts:
+    layers = dict(module.named_modules(remove_duplicate=False))
+    linear = {name: layer for name, layer in layers.items() if isinstance(layer, nn.Linear)}
+    if head is not None and head not in layers:
         raise ValueError(
             f"head: expected the name of a part of {type(module).__name__}, got {head!r}; "
             f"its linear layers are {list(linear)[-10:]}."
@@ -672,7 +672,7 @@ def find_head(module: nn.Module, head: str | None = None) -> tuple[str, nn.Linea
     if not inside:
         raise ValueError(
             f"head: expected a linear layer (torch.nn.Linear) in {head or 'the module'}, a "
-            f"{type(parts[head or '']).__name__}, which has none; name one with head=, or put one "
+            f"{type(layers[head or '']).__name__}, which has none; name one with head=, or put one "
             "behind the network."
         )
     return inside[-1], linear[inside[-1]]

@@ -144,28 +144,28 @@ class FairGradLGBMClassifier(FairBoostingMixin, LGBMClassifier):
                 feature can be split.
         """
         sample_weight = as_column(sample_weight)
-        parts = self._prepare(X, y, sensitive_features, sample_weight, init_model, eval_set)
-        if parts.objective is not None:
+        prepared = self._prepare(X, y, sensitive_features, sample_weight, init_model, eval_set)
+        if prepared.objective is not None:
             eval_metric = self._metrics(eval_metric)
         options = {
-            "eval_X": tuple(features for features, _ in parts.eval_set) or None,
-            "eval_y": tuple(label for _, label in parts.eval_set) or None,
+            "eval_X": tuple(features for features, _ in prepared.eval_set) or None,
+            "eval_y": tuple(label for _, label in prepared.eval_set) or None,
             "eval_metric": eval_metric,
             "init_model": init_model,
             **fit_options,
         }
-        self._fair_objective = parts.objective
+        self._fair_objective = prepared.objective
         try:
             with naming_rows("X"):
-                super().fit(parts.features, parts.labels, sample_weight, **options)
+                super().fit(prepared.features, prepared.labels, sample_weight, **options)
         except LightGBMError as error:
             raise _explain(error) from error
         finally:
             del self._fair_objective
-        if parts.objective is not None:
+        if prepared.objective is not None:
             self._objective = "binary" if self._n_classes == 2 else "multiclass"
             self._Booster = _name_objective(self.booster_, self._n_classes)
-        self._set_fitted(parts)
+        self._set_fitted(prepared)
         return self
 
     def _process_params(self, stage: str) -> dict[str, Any]:

@@ -157,8 +157,8 @@ class FairGradXGBClassifier(FairBoostingMixin, XGBClassifier):
         Raises:
             ValueError: if sensitive_features are missing, or an argument is not allowed.
         """
-        parts = self._prepare(X, y, sensitive_features, sample_weight, xgb_model, eval_set)
-        objective: XGBoostObjective | None = parts.objective
+        prepared = self._prepare(X, y, sensitive_features, sample_weight, xgb_model, eval_set)
+        objective: XGBoostObjective | None = prepared.objective
         own_objective = self.objective
 
         def gradients(y_true: Any, y_pred: Any, sample_weight: Any = None) -> tuple[Floats, Floats]:
@@ -171,17 +171,17 @@ class FairGradXGBClassifier(FairBoostingMixin, XGBClassifier):
         try:
             with naming_rows("X"):
                 super().fit(
-                    parts.features,
-                    parts.labels,
+                    prepared.features,
+                    prepared.labels,
                     sample_weight=as_column(sample_weight),
-                    eval_set=parts.eval_set or None,
+                    eval_set=prepared.eval_set or None,
                     xgb_model=xgb_model,
                     verbose=verbose,
                     **fit_options,
                 )
         finally:
             self.objective = own_objective
-        self._set_fitted(parts)
+        self._set_fitted(prepared)
         return self
 
     def _wrapper_params(self) -> set[str]:

@@ -54,7 +54,7 @@ def problem_of(rows, probability, measure, epsilon=0.0, y_desirable=(1,), costs=
 
 def all_levels(problem, rows, predicted):
     """Of all parts, from predicted labels."""
-    found = [part.constraints for part in problem.parts]
+    found = [cells.constraints for cells in problem.measured]
     return np.concatenate([c.levels(cell_rates(c, rows, predicted)) for c in found])
 
 
@@ -112,7 +112,7 @@ def cheapest_rule(problem, joint, rows, costs):
     cost = np.einsum("dxl,xyg,yl->d", rules, joint, price)
     outcome = np.einsum("dxl,xyg->dlyg", rules, joint) / joint.sum(0)  # q[k, l] of each
     effects, lowers, uppers = [], [], []
-    for part in problem.parts:
+    for part in problem.measured:
         c = on_outcomes(part.constraints, rows.groups)  # of a rule that is the sum of decisions
         effects.append(c.levels(outcome.reshape(len(rules), -1)) - c.c0)
         lowers.append(part.lower - c.c0)

@@ -188,7 +188,7 @@ def test_a_value_never_seen_is_unknown_with_a_warning(table):
 def test_without_values_all_are_unknown_with_a_warning(table):
     X, y, s = table
     model = aware().fit(X, y, sensitive_features=s)
-    with pytest.warns(UserWarning, match=r"sensitive_features: none are given"):
+    with pytest.warns(UserWarning, match=r"sensitive_features: not passed"):
         found = model.predict_proba(X)
     np.testing.assert_array_equal(found, model.predict_proba(X, sensitive_features=[None] * 3000))
 

@@ -254,9 +254,9 @@ class FairBoostingMixin(ShownInNotebooks, AwareRouting):
         labels = self.classes_.tolist()  # type: ignore[attr-defined]  # of the library's class
         return tuple(labels[i] for i in desirable_labels(labels, self.y_desirable))
 
-    def _set_fitted(self, parts: FitParts) -> None:
+    def _set_fitted(self, prepared: FitParts) -> None:
         """Sets the fitted attributes about fairness, None without a measure, and warns."""
-        self.sensitive_encoder_, objective = parts.encoder, parts.objective
+        self.sensitive_encoder_, objective = prepared.encoder, prepared.objective
         self.set_aside_: dict[str, int] = {}
         self.groups_ = self.fairness_state_ = self.levels_ = self.multipliers_ = None
         self.cell_weights_ = self.constraint_names_ = self.cell_names_ = None

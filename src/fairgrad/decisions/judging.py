@@ -134,7 +134,7 @@ class JudgedDecisions:
     Args:
         label: (n,) the index of each row's label.
         weight: (n,) sample weights, or None.
-        parts: one or several sets of constraints.
+        measured: one or several sets of constraints.
         costs: (L, L) of each prediction (columns) of each true label (rows); None for errors.
     """
 
@@ -142,15 +142,15 @@ class JudgedDecisions:
         self,
         label: Ints,
         weight: Floats | None,
-        parts: Sequence[JudgedCells],
+        measured: Sequence[JudgedCells],
         costs: Floats | None = None,
     ) -> None:
         self.label, self.costs = label, costs
         weight = np.ones(len(label)) if weight is None else weight
         self.weight = weight / weight.sum()
-        self.parts: tuple[JudgedCells, ...] = tuple(parts)
-        self.lower = np.concatenate([cells.lower for cells in parts])
-        self.upper = np.concatenate([cells.upper for cells in parts])
+        self.measured: tuple[JudgedCells, ...] = tuple(measured)
+        self.lower = np.concatenate([cells.lower for cells in measured])
+        self.upper = np.concatenate([cells.upper for cells in measured])
 
     def widened(self, width: float) -> JudgedDecisions | None:
         """The same rows with bounds at least so far from their middle; None if all are."""
@@ -168,17 +168,17 @@ class JudgedDecisions:
         """What is counted of decided labels, and what they cost.
 
         Returns:
-            (K, 1) for each part the wrong rows of its cells, or (L * K, 1) those of each label; and
-            the share of the rows decided wrongly, or the mean of their costs.
+            (K, 1) for each measure the wrong rows of its cells, or (L * K, 1) those of each label.
+            And the share of the rows decided wrongly, or the mean of their costs.
         """
         wrong = np.where(decided != self.label, self.weight, 0.0)
-        counted = [cells.count(decided, wrong, self.weight) for cells in self.parts]
+        counted = [cells.count(decided, wrong, self.weight) for cells in self.measured]
         cost = wrong if self.costs is None else self.weight * self.costs[self.label, decided]
         return counted, float(cost.sum())
 
     def levels(self, counted: Sequence[Floats]) -> Floats:
-        """(J,) levels of all parts, from what was counted of decided labels."""
-        pairs = zip(self.parts, counted, strict=True)
+        """(J,) levels of all measures, from what was counted of decided labels."""
+        pairs = zip(self.measured, counted, strict=True)
         return np.concatenate([cells.levels(wrong)[:, 0] for cells, wrong in pairs])
 
     def violations(self, levels: Floats) -> Floats:
@@ -187,8 +187,8 @@ class JudgedDecisions:
         return off
 
     def figures(self, wrong: Sequence[Floats], error: Floats) -> Figures:
-        """Figures of m decisions, from what was counted, (K, m), in each part's cells."""
-        pairs = zip(self.parts, wrong, strict=True)
+        """Figures of m decisions, from what was counted, (K, m), in each measure's cells."""
+        pairs = zip(self.measured, wrong, strict=True)
         off = self.violations(np.concatenate([cells.levels(errors) for cells, errors in pairs]).T)
         return Figures(error, (off**2).sum(1), off.max(1))
 
@@ -219,7 +219,7 @@ class DecisionLine:
         weight, counts = problem.weight[row], problem.label[row]
         wrong = weight * ((new != counts).astype(np.float64) - (old != counts))
         self.changes: list[list[tuple[Ints, Floats]]] = []  # where, and by how much
-        for cells in problem.parts:
+        for cells in problem.measured:
             cell, n_cells = cells.cell[row], len(cells.mass)
             leaves, enters = (old * n_cells + cell, -weight), (new * n_cells + cell, weight)
             self.changes.append([(cell, wrong)] if cells.n_outcomes == 1 else [leaves, enters])
@@ -273,7 +273,7 @@ class DecisionLine:
         ]
 
     def _wrong_at(self, places: Ints, start: int, before: list[Floats]) -> list[Floats]:
-        """(K, m) what is counted in each part's cells at some places, from that at a start."""
+        """(K, m) what is counted in each measure's cells at some places, from that at a start."""
         m, window = len(places), slice(start, int(places[-1]))
         step = np.repeat(np.arange(m), places - np.concatenate([[start], places[:-1]]))
         wrong = []

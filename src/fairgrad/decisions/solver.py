@@ -88,7 +88,7 @@ def judged_apart(
         ValueError: if the measure is not known or does not fit the groups.
     """
     large = measure if isinstance(measure, LargeGroups) else None
-    parts = []
+    grouped = []
     for one in _flat(measure if large is None else large.measure):
         is_on = isinstance(one, On)
         attributes = (*one.compared, *one.strata) if is_on else rows.groups.attributes
@@ -96,18 +96,18 @@ def judged_apart(
         group = rows.groups.parents(*attributes)[rows.group]
         among = one if large is None else replace(large, measure=one)
         constraints = constraints_of(among, coarse, y_desirable=y_desirable)
-        parts.append((constraints, GroupedRows(coarse, rows.label, group, rows.weight)))
-    ends = np.cumsum([len(constraints.c0) for constraints, _ in parts])
+        grouped.append((constraints, GroupedRows(coarse, rows.label, group, rows.weight)))
+    ends = np.cumsum([len(constraints.c0) for constraints, _ in grouped])
     try:
         slack = np.broadcast_to(np.asarray(epsilon, dtype=np.float64), (ends[-1],))
     except (TypeError, ValueError):
         raise ValueError(
             f"epsilon: expected a number or one per constraint ({ends[-1]}), got {epsilon!r}."
         ) from None
-    warn_of_undefined([constraints for constraints, _ in parts])
+    warn_of_undefined([constraints for constraints, _ in grouped])
     return [
-        JudgedCells(constraints.slacken_for(people, own).select(constraints.is_defined), people)
-        for (constraints, people), own in zip(parts, np.split(slack, ends[:-1]), strict=True)
+        JudgedCells(constraints.slacken_for(people, room).select(constraints.is_defined), people)
+        for (constraints, people), room in zip(grouped, np.split(slack, ends[:-1]), strict=True)
     ]
 
 
@@ -199,8 +199,8 @@ class DecisionProblem(JudgedDecisions):
     Args:
         label: (n,) the index of each row's label.
         weight: (n,) sample weights, or None.
-        parts: one or several sets of constraints.
-        probabilities: of each part (L, G, n) ``P(y = l, s = r | x)``, r among its groups.
+        measured: one or several sets of constraints.
+        probabilities: of each of them (L, G, n) ``P(y = l, s = r | x)``, r among its groups.
         costs: (L, L) of each prediction (columns) of each true label (rows); None for errors.
     """
 
@@ -208,30 +208,30 @@ class DecisionProblem(JudgedDecisions):
         self,
         label: Ints,
         weight: Floats | None,
-        parts: Sequence[JudgedCells],
+        measured: Sequence[JudgedCells],
         probabilities: Sequence[Floats],
         costs: Floats | None = None,
     ) -> None:
-        super().__init__(label, weight, parts, costs)
+        super().__init__(label, weight, measured, costs)
         self.probabilities = [np.ascontiguousarray(one, dtype=np.float64) for one in probabilities]
         self.base = weighted_scores(self.probabilities, (), costs)
         self._constants = [
-            dual.make_constants(one.constraints, one.groups, fairness_rate=0.0) for one in parts
+            dual.make_constants(one.constraints, one.groups, fairness_rate=0.0) for one in measured
         ]
-        self._cuts = np.cumsum([len(single.lower) for single in parts])[:-1]
+        self._cuts = np.cumsum([len(single.lower) for single in measured])[:-1]
 
     def pulls(self, net: Floats) -> tuple[Floats, ...]:
-        """Of each part (L, G) the weights less 1; (L, L, G) what the costs of labels grow by."""
+        """Of each measure (L, G) the weights less 1; (L, L, G) what the costs of labels grow by."""
         n_labels, pulls = len(self.base), []
         nets = np.split(net, self._cuts)
-        for measured, constants, multiplier in zip(self.parts, self._constants, nets, strict=True):
-            if measured.n_outcomes > 1:
+        for cells, constants, multiplier in zip(self.measured, self._constants, nets, strict=True):
+            if cells.n_outcomes > 1:
                 pull = dual.net_pulls(constants, multiplier).reshape(n_labels, n_labels, -1)
             else:
                 pull = dual.net_weights(constants, multiplier) - 1.0
-                by_label = measured.constraints.by_label
+                by_label = cells.constraints.by_label
                 pull = np.tile(
-                    pull.reshape(-1, measured.groups.n_groups), (1 if by_label else n_labels, 1)
+                    pull.reshape(-1, cells.groups.n_groups), (1 if by_label else n_labels, 1)
                 )
             pulls.append(pull)
         return tuple(pulls)
@@ -491,15 +491,15 @@ class Columns:
         """Several columns as a lottery, with expected levels and error."""
         places = np.flatnonzero(shares > LEAST_SHARE)
         share = shares[places] / shares[places].sum()
-        parts = [self.decision(int(place)) for place in places]
-        levels = share @ np.array([column.levels for column in parts])
+        mixed = [self.decision(int(place)) for place in places]
+        levels = share @ np.array([column.levels for column in mixed])
         return Decision(
-            share @ np.array([column.multipliers for column in parts]),
-            parts[int(share.argmax())].pulls,
+            share @ np.array([column.multipliers for column in mixed]),
+            mixed[int(share.argmax())].pulls,
             levels,
-            float(share @ [column.error for column in parts]),
+            float(share @ [column.error for column in mixed]),
             float(self.problem.violations(levels).max()),
-            lottery=tuple((float(p), column.pulls) for p, column in zip(share, parts, strict=True)),
+            lottery=tuple((float(p), column.pulls) for p, column in zip(share, mixed, strict=True)),
         )
 
     def _scaled(self, multipliers: Floats) -> Floats:

@@ -176,7 +176,7 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
         kinds = template.kinds(self.use_sensitive)
         everything = template.read(X, y, sensitive_features, sample_weight)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        training, parts = self._split(template, everything, validation, test, seed)
+        training, judged = self._split(template, everything, validation, test, seed)
         training = replace(training, membership=membership)
         if membership is not None and validation is None:
             raise ValueError("validation: required together with membership.")
@@ -187,7 +187,7 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
         self.desirable_ = tuple(judge.desirable) if uses_desirable(measure) else ()
         self.audits_ = {
             name: ModelAudits(judge, rows, [p for one in fitted for p in one.predict(rows)])
-            for name, rows in parts.items()
+            for name, rows in judged.items()
         }
         points: dict[str, Any] = {
             "epsilon": np.tile(epsilons, len(kinds)),
@@ -349,18 +349,18 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
         seed: int,
     ) -> tuple[FrontierRows, dict[str, FrontierRows]]:
         """The rows to train on, and those to judge on by name."""
-        training, parts = everything, {}
+        training, judged = everything, {}
         if validation is None:
             fraction = check_number(
                 "validation_fraction", self.validation_fraction, above=0.0, below=1.0
             )
             cell = group_rows(everything.y, everything.s).cell()
             rows, held = hold_out(cell, fraction, seed)
-            training, parts[PART] = everything.take(rows), everything.take(held)
+            training, judged[PART] = everything.take(rows), everything.take(held)
         for name, argument in {PART: validation, "test": test}.items():
             if argument is not None:
-                parts[name] = template.read(*unpack_rows(argument, name))
-        return training, parts
+                judged[name] = template.read(*unpack_rows(argument, name))
+        return training, judged
 
     def _judge(
         self, template: EstimatorTemplate, measure: Any, fitted: FittedModels

@@ -84,7 +84,7 @@ class FrontierRows:
     membership: Any = None
 
     @property
-    def given(self) -> dict[str, Any]:
+    def arguments(self) -> dict[str, Any]:
         """What estimators are given besides features and labels, if there is any."""
         named = {"sample_weight": self.weight, "membership": self.membership}
         return {name: value for name, value in named.items() if value is not None}
@@ -191,11 +191,11 @@ class EstimatorTemplate:
                 variant.random_state, variant.epsilon = seed, float(epsilon)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", FairnessWarning)  # as in `_fit_one`
-                models = fits[0](variants, X, rows.y, sensitive_features=rows.s, **rows.given)
+                models = fits[0](variants, X, rows.y, sensitive_features=rows.s, **rows.arguments)
             warn_of_small(getattr(models[0], "set_aside_", {}))
             return FittedModels(list(models), before, self.step.removesuffix("__"))
         prefix = "" if get_config()["enable_metadata_routing"] else self.step
-        extra = {"sensitive_features": rows.sensitive_features, **rows.given}
+        extra = {"sensitive_features": rows.sensitive_features, **rows.arguments}
         arguments = {f"{prefix}{name}": value for name, value in extra.items()}
         changed: dict[str, Any] = {"random_state": seed, "fairness_measure": measure}
         known = {f"{self.step}{name}": v for name, v in changed.items() if name in self.settings}
@@ -383,8 +383,8 @@ class ModelAudits(Sequence[Audit]):
         mean = np.average(unfair, axis=0, weights=[finding.n_defined for finding in defined])
         figures = {
             f"{name}{end}": value
-            for name, parts in {"accuracy": accurate, "unfairness": mean}.items()
-            for end, value in zip(("", "_low", "_high"), parts, strict=True)
+            for name, ends in {"accuracy": accurate, "unfairness": mean}.items()
+            for end, value in zip(("", "_low", "_high"), ends, strict=True)
         }
         if self._judge.costs is not None:
             masses = np.array([table.mass.sum(axis=0) for table in tables])

@@ -190,11 +190,11 @@ class CellModels:
             is_known = np.isin(self.rows.label[held], self.rows.label[training])
             models.append(self.fit(np.concatenate([training, held[~is_known]])))
             values = sensitive_values(self.rows.take(held)) if aware else None
-            found = models[-1].probabilities(_safe_indexing(self.X, held), values)
-            for whole, piece in zip(totals, found, strict=True):
-                whole[:, :, held] = piece
-        parts = zip(*(model[:3] for model in models), strict=True)
-        label, within, aware_model = (_fold_mean(part) for part in parts)
+            cells = models[-1].probabilities(_safe_indexing(self.X, held), values)
+            for total, held_out in zip(totals, cells, strict=True):
+                total[:, :, held] = held_out
+        fold_models = zip(*(model[:3] for model in models), strict=True)
+        label, within, aware_model = (_fold_mean(models) for models in fold_models)
         return FittedCells(label, within, aware_model, self.groups, self.encoder), totals
 
     def _fit(self, estimator: Any, X: Any, target: Any, rows: Ints | None) -> Any:

@@ -629,11 +629,11 @@ def fit_variants(
         return list(models)
     candidates = [model._members(rows) for model in models]
     ends = np.cumsum([len(members) for members in candidates]).tolist()
-    members = [member for own in candidates for member in own]
+    members = [member for of_model in candidates for member in of_model]
     members.append(replace(members[0], fairness_rate=0.0, proportional_rate=0.0))  # plain
     training = first._train(rows, members)
-    for model, own, end in zip(models, candidates, ends, strict=True):
-        model._choose(rows, training, range(end - len(own), end), len(members) - 1)
+    for model, of_model, end in zip(models, candidates, ends, strict=True):
+        model._choose(rows, training, range(end - len(of_model), end), len(members) - 1)
     return list(models)
 
 

@@ -327,7 +327,7 @@ class FairDecisionClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, Ba
         self.label_model_, self.cell_models_, self.aware_model_ = tuning.fitted[:3]
         self.cell_groups_, self.sensitive_encoder_ = tuning.fitted[3:]
         problem = tuning.problem(self)
-        measured = problem.parts
+        measured = problem.measured
         decision = solve(problem, lottery=self.lottery)
         self.pulls_ = tuning.by_attributes(decision.pulls, measured)
         self.lottery_ = [
@@ -381,8 +381,8 @@ class FairDecisionClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, Ba
         self.levels_, fair = judged(problem, tuning.probabilities)
         plain = _judged(problem, [largest(weighted_scores(tuning.probabilities, (), costs))])[1]
         rows, faults = "validation", []
-        if tuning.own is not tuning.probabilities:
-            rows, learnt = "held-out", judged(problem, tuning.own)[1]
+        if tuning.fitted_cells is not tuning.probabilities:
+            rows, learnt = "held-out", judged(problem, tuning.fitted_cells)[1]
             if learnt.beyond > REACHED and learnt.worst > fair.worst + DIFFERENCE:
                 faults.append(
                     f"The model has memorized some of its training rows: max |F| is "
@@ -477,9 +477,11 @@ def _judged(
     errors = cost_shares(problem.costs, len(problem.base))
     wrong = [float(problem.weight @ errors[problem.label, one]) for one in decided]
     accuracy = 1.0 - float(np.dot(shares, wrong))
-    cuts = np.cumsum([len(cells.lower) for cells in problem.parts])[:-1]
-    pairs = zip(problem.parts, np.split(levels, cuts), strict=True)
-    worst, beyond = np.max([worst_of(cells.constraints, own) for cells, own in pairs], axis=0)
+    cuts = np.cumsum([len(cells.lower) for cells in problem.measured])[:-1]
+    pairs = zip(problem.measured, np.split(levels, cuts), strict=True)
+    worst, beyond = np.max(
+        [worst_of(cells.constraints, of_measure) for cells, of_measure in pairs], axis=0
+    )
     labels = decided[0] if len(decided) == 1 else None
     return levels, ModelFigures(
         accuracy, float(worst), float(beyond), labels, problem.costs is not None
@@ -493,8 +495,8 @@ class Tuning:
         fitted: the models of the cells.
         rows: on which the multipliers are found.
         probabilities: of their cells, for each set of attributes.
-        own: the same by the fitted models; others only if each row of `probabilities` has those of
-            models that have not learnt from it.
+        fitted_cells: the same by the fitted models. They differ only if each row of `probabilities`
+            has those of models that have not learnt from it.
         key: of the lottery.
     """
 
@@ -521,26 +523,30 @@ class Tuning:
             X, y, s, weight = unpack_rows(validation, "validation")
             columns = sensitive_columns(s, len(y), "validation")
             self.rows = cells.rows.groups.place(y, columns, weight)
-        self.own = self.fitted.probabilities(X, sensitive_values(self.rows) if aware else None)
+        self.fitted_cells = self.fitted.probabilities(
+            X, sensitive_values(self.rows) if aware else None
+        )
         if validation is not None:
-            self.probabilities = self.own
+            self.probabilities = self.fitted_cells
 
     def problem(self, model: FairDecisionClassifier) -> DecisionProblem:
         """What to solve for one model: its measures, with its epsilon."""
-        rows, own = self.rows, {"epsilon": model.epsilon, "y_desirable": model.y_desirable}
-        parts = judged_apart(self.measure, rows, **own)
-        places = [self.cells.attributes.index(part.groups.attributes) for part in parts]
+        rows = self.rows
+        measured = judged_apart(
+            self.measure, rows, epsilon=model.epsilon, y_desirable=model.y_desirable
+        )
+        places = [self.cells.attributes.index(cells.groups.attributes) for cells in measured]
         probabilities = [self.probabilities[place] for place in places]
         costs = model.costs(len(rows.groups.labels))
-        return DecisionProblem(rows.label, rows.weight, parts, probabilities, costs)
+        return DecisionProblem(rows.label, rows.weight, measured, probabilities, costs)
 
     def known(self) -> Tuning:
         """The same with the rows of known group alone."""
         narrow = copy(self)
         narrow.rows = self.rows.take(slice(self.n_known))
-        narrow.own, narrow.probabilities = (
-            [cells[:, :, : self.n_known] for cells in parts]
-            for parts in (self.own, self.probabilities)
+        narrow.fitted_cells, narrow.probabilities = (
+            [cells[:, :, : self.n_known] for cells in of_attributes]
+            for of_attributes in (self.fitted_cells, self.probabilities)
         )
         return narrow
 

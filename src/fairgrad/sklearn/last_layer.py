@@ -100,10 +100,10 @@ class LayerInputs:
         outputs = np.empty((len(joined), n))
         for rows in (slice(start, start + PIECE) for start in range(0, n, PIECE)):
             outputs[:, rows] = (self.X[rows] @ weight.T + bias).T
-        parts = np.split(outputs, len(layers))
-        if len(parts[0]) > 1:
-            return parts
-        return [np.concatenate([np.zeros((1, n)), score]) for score in parts]
+        scores = np.split(outputs, len(layers))
+        if len(scores[0]) > 1:
+            return scores
+        return [np.concatenate([np.zeros((1, n)), margin]) for margin in scores]
 
     def sums(self, weight: Floats, cell: Any, n_cells: int) -> Floats:
         """(K, d + 1) sums over the cells of weighted inputs, those of the bias last."""
@@ -172,8 +172,8 @@ class LastLayers:
         smallest = counts[counts > 0].min(initial=len(rows))
         room = float(np.clip(1.0 / smallest, LEAST_ROOM, MOST_ROOM))
         costs = None if cost_matrix is None else check_costs(cost_matrix, len(rows.groups.labels))
-        parts = [JudgedCells(defined, rows, room)]
-        self.problem = JudgedDecisions(rows.label, rows.weight, parts, costs)
+        measured = [JudgedCells(defined, rows, room)]
+        self.problem = JudgedDecisions(rows.label, rows.weight, measured, costs)
         self.inputs = inputs
         self.judged: list[MovedLayer] = []
         for one, numbered in groupby(enumerate(layers), lambda pair: inputs[pair[0]]):
@@ -190,17 +190,17 @@ class LastLayers:
         accurate = min(self.judged, key=lambda one: (one.error, one.worst))
         if accurate.worst <= 0 and accurate.error <= limit:
             return accurate
-        found = []
-        for one in {id(one): one for one in self.inputs}.values():  # one for linear models
-            given = [m for own, m in zip(self.inputs, self.judged, strict=True) if own is one]
+        best_layers = []
+        for shared in {id(one): one for one in self.inputs}.values():  # one for linear models
+            tried = [m for seen, m in zip(self.inputs, self.judged, strict=True) if seen is shared]
             for wide in filter(None, [*map(problem.widened, WIDENED), problem]):
-                starts = [_judged(wide, m.layer, m.scores, m.start) for m in given]
-                search = _Search(wide, one, limit, starts)
+                starts = [_judged(wide, m.layer, m.scores, m.start) for m in tried]
+                search = _Search(wide, shared, limit, starts)
                 search.repair(min(starts, key=lambda model: model.penalised(PENALTY)))
                 search.connect()
-                given = [*given, search.best]
-            found.append(given[-1])
-        return min(found, key=lambda one: _rank(one, limit))
+                tried = [*tried, search.best]
+            best_layers.append(tried[-1])
+        return min(best_layers, key=lambda model: _rank(model, limit))
 
 
 def _rank(model: MovedLayer | Figures, limit: float) -> tuple[bool, float, float]:
@@ -260,11 +260,11 @@ class _Search:
         problem: JudgedDecisions,
         inputs: LayerInputs,
         limit: float,
-        given: Sequence[MovedLayer],
+        starts: Sequence[MovedLayer],
     ) -> None:
-        self.problem, self.inputs, self.limit, self.given = problem, inputs, limit, given
-        self.best = given[0]
-        for model in given[1:]:
+        self.problem, self.inputs, self.limit, self.starts = problem, inputs, limit, starts
+        self.best = starts[0]
+        for model in starts[1:]:
             if self._is_better(model):
                 self.best = model
 
@@ -313,10 +313,10 @@ class _Search:
             model = _moved(model, step, slopes, *moved)
 
     def connect(self) -> None:
-        """Lines from the best to the other models given."""
+        """Lines from the best to the other models."""
         for _ in range(ROUNDS):
             before = self.best
-            for other in self.given:
+            for other in self.starts:
                 best = self.best
                 if other is not best and (other.worst < best.worst or other.error < best.error):
                     slopes = other.scores - best.scores
@@ -344,7 +344,7 @@ class _Search:
         right = soft[problem.label, np.arange(n)]
         outputs = [1] if len(scores) == 2 else range(len(scores))
         slopes = []
-        for cells in problem.parts:
+        for cells in problem.measured:
             columns = []
             for label in outputs:
                 if cells.n_outcomes == 1:

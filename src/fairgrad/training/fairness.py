@@ -153,19 +153,19 @@ class StackedFairness:
         """The state of each member, (M, ...) each."""
         rows, errors, multipliers, seen = self.state
         m, n_sides = self.n_members, len(self.constants.sign)
-        parts = {
+        arrays = {
             "rows": rows.reshape(m, -1),
             "errors": self._by_member(errors).reshape(m, -1),
             "multipliers": multipliers.reshape(n_sides, m, -1).swapaxes(0, 1).reshape(m, -1),
             "weights": self.weights.reshape(m, -1),
             "seen": np.full((m, 1), float(seen)),
         }
-        return {name: torch.from_numpy(np.array(array)) for name, array in parts.items()}
+        return {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}
 
-    def load(self, parts: Mapping[str, Any]) -> None:
+    def load(self, state: Mapping[str, Any]) -> None:
         """Takes over what `copy` gave."""
         m, n_sides = self.n_members, len(self.constants.sign)
-        arrays = {name: np.asarray(value, dtype=np.float64) for name, value in parts.items()}
+        arrays = {name: np.asarray(value, dtype=np.float64) for name, value in state.items()}
         self.state = dual.State(
             arrays["rows"].ravel(),
             arrays["errors"].reshape(m, self.n_outcomes, -1).swapaxes(0, 1).ravel(),

@@ -188,8 +188,8 @@ class LinearEpochs:
         """The state after one of the last epochs, as the compiled code has it."""
         slot = self.slots[epoch % len(self.slots)]
         sizes = [shape.numel() for shape in self.shapes.values()]
-        parts = zip(self.shapes.items(), torch.split(slot, sizes), strict=True)
-        return {name: tensor.view(shape).clone() for (name, shape), tensor in parts}
+        pieces = zip(self.shapes.items(), torch.split(slot, sizes), strict=True)
+        return {name: tensor.view(shape).clone() for (name, shape), tensor in pieces}
 
     def _joined(self, parameters: Tensor) -> Tensor:
         """(M, outputs, features + 1): the bias of each output beside its weights."""

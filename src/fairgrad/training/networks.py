@@ -91,7 +91,7 @@ class Perceptrons:
         Uniform in ``+-1/sqrt(inputs)``; a margin is the difference of two such outputs.
         """
         source = generator(seed, INITIAL_WEIGHTS)
-        parts = {
+        initial = {
             name: torch.full(shape, float(name.startswith("scale")))
             for name, shape in self.pieces.items()
         }
@@ -100,13 +100,13 @@ class Perceptrons:
             for name in (f"weight{layer}", f"bias{layer}"):
                 drawn = torch.rand(draws, *self.pieces[name], generator=source) * 2 - 1
                 one_output = drawn[1] - drawn[0] if draws == 2 else drawn[0]
-                parts[name] = one_output * max(inputs, 1) ** -0.5
-        return torch.cat([tensor.reshape(-1) for tensor in parts.values()])
+                initial[name] = one_output * max(inputs, 1) ** -0.5
+        return torch.cat([tensor.reshape(-1) for tensor in initial.values()])
 
     def views(self, flat: Tensor) -> dict[str, Tensor]:
         """Parameters (M, P) by name, each (M, ...)."""
-        parts = torch.split(flat, [prod(shape) for shape in self.pieces.values()], dim=1)
-        named = zip(self.pieces.items(), parts, strict=True)
+        tensors = torch.split(flat, [prod(shape) for shape in self.pieces.values()], dim=1)
+        named = zip(self.pieces.items(), tensors, strict=True)
         return {name: tensor.view(len(flat), *shape) for (name, shape), tensor in named}
 
     def scores(self, x: Tensor) -> Tensor:

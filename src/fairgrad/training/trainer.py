@@ -84,10 +84,10 @@ class History:
     multipliers: Floats
 
     @classmethod
-    def join(cls, parts: Sequence[History]) -> History:
+    def join(cls, histories: Sequence[History]) -> History:
         """The epochs of several histories one after the other."""
         names = [field.name for field in fields(cls)]
-        return cls(*(np.concatenate([getattr(one, name) for one in parts]) for name in names))
+        return cls(*(np.concatenate([getattr(one, name) for one in histories]) for name in names))
 
     def __len__(self) -> int:
         return len(self.accuracy)
@@ -405,10 +405,10 @@ class TrainingRun:
         record, state = self._snapshot()
         diverged = not_finite(state) | ~torch.from_numpy(np.isfinite(record.loss[0]))
         if diverged.any():
-            sound, whole = self.kept.get(epoch - 1, self.initial), self.stack.state()
-            for name, tensor in whole.items():
+            sound, state = self.kept.get(epoch - 1, self.initial), self.stack.state()
+            for name, tensor in state.items():
                 tensor[diverged] = sound[name][diverged]
-            self.stack.load(whole)
+            self.stack.load(state)
             self.average.restart(diverged)
             for member in torch.nonzero(diverged)[:, 0].tolist():
                 self.stopped[member] = self.stopped[member] or (
