@@ -330,7 +330,7 @@ def test_scores_of_single_rows_cannot_be_counted():
             "no column 'n_rows'; expected the answer to the query",
         ),
         ({"n_rows": -1}, "n_rows of counts.csv is '-1' in a row; a number of at least 0"),
-        ({"n_rows": 0.5}, "n_rows holds numbers that are not whole"),
+        ({"n_rows": 0.5}, "n_rows contains fractions"),
         ({"squared_weight": None}, "no column 'squared_weight'"),
     ],
 )

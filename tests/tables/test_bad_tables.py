@@ -52,7 +52,7 @@ def test_files_that_are_no_tables(tmp_path, refused):
     refused(path, r"half\.csv\.gz cannot be read as a table")
     path = tmp_path / "table.docx"
     path.write_bytes(b"x")
-    refused(path, r"'table\.docx'; files ending in \.csv")
+    refused(path, r"'table\.docx'; expected a file ending in \.csv")
     path = tmp_path / "table.xlsx"
     path.write_bytes(b"x")
     refused(path, r"table\.xlsx cannot be read as an Excel file")
@@ -102,7 +102,7 @@ def test_sensitive_column_with_a_value_per_row(table, refused):
 
 def test_numeric_sensitive_column_needs_bins(table, refused):
     refused(table, "'Age' has 60 different numbers; .* --bins \"Age=", sensitive=["Age"])
-    refused(table, "rising edges", sensitive=["Age"], bins={"Age": [50, 30]})
+    refused(table, "must increase", sensitive=["Age"], bins={"Age": [50, 30]})
     refused(table, "into one group", sensitive=["Age"], bins={"Age": [500]})
     refused(table, "not numbers", bins={"sex": [1]})
 
@@ -147,4 +147,4 @@ def test_infinite_numbers(table, refused):
 
 
 def test_no_features_left(table, refused):
-    refused(table[["sex", "hired", "name"]], "no column is left as a feature")
+    refused(table[["sex", "hired", "name"]], "no column is left")

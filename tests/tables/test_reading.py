@@ -99,7 +99,7 @@ WRONG = {
     "noise": (bytes(range(128, 256)) * 9, {}, r"name its encoding \(--encoding\)"),
     "open": ('a,b\n"1,2\n', {}, r"a quote opened in row 1 is never closed"),
     "late": ("a,b\n" + "1,2\n" * 300 + "1,2,3\n", {}, r"Expected 2 fields in line 302, saw 3"),
-    "ragged": ("a,b\n1,2\n1,2,3\n", {}, r"line 3, saw 3; .* separated by commas, give --sep"),
+    "ragged": ("a,b\n1,2\n1,2,3\n", {}, r"line 3, saw 3; .* separated by commas, use --sep"),
 }
 
 
@@ -114,7 +114,7 @@ def test_a_wrong_guess_fails_with_a_sentence(write, name):
 def test_the_wrong_decimal_mark_is_noticed_by_the_columns(write):
     path = write("x;g;y\n" + "".join(f"0.{i};{'uv'[i % 2]};{i % 2}\n" for i in range(1, 60)))
     frame = read_table(path, options=ReadingOptions(decimal=","))
-    with pytest.raises(ValueError, match=r"'x' holds 0.1, .* decimal comma; give --decimal"):
+    with pytest.raises(ValueError, match=r"'x' contains 0.1, .* decimal comma; use --decimal"):
         ROLES.apply(frame)
 
 
@@ -206,6 +206,13 @@ VALUES = [
 ]  # fmt: skip
 
 
+def test_long_integers_are_numbers_in_every_piece(write, monkeypatch):
+    long = "99999999999999999999"
+    path = write("a,b\n" + f"{long},1\n1.5,1\n" + f"{long},1\n" * 4 + "1.5,1\n" * 2)
+    monkeypatch.setattr(pieces, "__defaults__", (None, (), 2, None))
+    assert read_table(path)["a"].tolist() == [1e20, 1.5, *[1e20] * 4, 1.5, 1.5]
+
+
 @settings(max_examples=30, deadline=None)
 @given(
     st.lists(st.lists(st.sampled_from(VALUES), min_size=1, max_size=3), min_size=1, max_size=4),
@@ -253,7 +260,7 @@ def test_several_files_a_pattern_and_a_folder(tmp_path):
     (tmp_path / "4.csv").write_text("a,c\n1,2\n")
     with pytest.raises(ValueError, match=r"4.csv lacks the column 'b', unlike the files before"):
         read_table(tmp_path)
-    with pytest.raises(FileNotFoundError, match="no file fits this pattern"):
+    with pytest.raises(FileNotFoundError, match="no file matches"):
         read_table(tmp_path / "*.parquet")
 
 

@@ -151,7 +151,7 @@ def read_counts(
     raw = pd.concat(list(read), ignore_index=True)
     numbers = {name: _numbers(raw[name], table) for name in needed}
     if (numbers[N_ROWS] % 1 != 0).any():
-        raise ValueError(f"--counts: {N_ROWS} holds numbers that are not whole")
+        raise ValueError(f"--counts: {N_ROWS} contains fractions; expected whole numbers")
     is_used = numbers[N_ROWS] > 0
     raw = raw[is_used].reset_index(drop=True)
     numbers = {name: values[is_used] for name, values in numbers.items()}

@@ -113,7 +113,7 @@ def measures_on(
         )
     compared = tuple(name for name in attributes if name not in within)
     if not compared:
-        raise ValueError("--within: no sensitive column is left whose groups could be compared")
+        raise ValueError("--within names all sensitive columns; none is left to compare")
     if separate and len(compared) == 1:
         raise ValueError(
             f"--separate has no effect: {compared[0]} is the only sensitive column that is compared"
@@ -283,7 +283,7 @@ class FitRequest:
             true, predicted = (names.index(name) for name in known[0])
             matrix[true][predicted] = cost
         if not any(map(any, matrix)):
-            raise ValueError("--cost: no mistake costs anything; expected one that costs more")
+            raise ValueError("--cost: at least one mistake must cost more than 0")
         return matrix
 
     def measure_on(self, attributes: Sequence[str]) -> Any:

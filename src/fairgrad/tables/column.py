@@ -251,8 +251,8 @@ def checked_column(
     if other_decimal(frame[name], used):
         mark = {".": "point", ",": "comma"}
         raise ValueError(
-            f"the column {name!r} holds {frame[name].cat.categories[0]}, but the file is read "
-            f"with a decimal {mark[used]}; give {prefix}decimal, or name the column in "
+            f"the column {name!r} contains {frame[name].cat.categories[0]}, but the file is read "
+            f"with a decimal {mark[used]}; use {prefix}decimal, or name the column in "
             f"{prefix}categorical if its values are names"
         )
     return frame[name]

@@ -78,8 +78,8 @@ class ReadingOptions:
                 codecs.lookup(self.encoding)
             except LookupError:
                 raise ValueError(
-                    f"--encoding is {self.encoding!r}, which is not known; known are, for "
-                    "example, utf-8, utf-16, cp1252 and latin-1"
+                    f"--encoding is {self.encoding!r}, which is not known; use, for "
+                    "example, utf-8, utf-16, cp1252 or latin-1"
                 ) from None
 
 
@@ -287,7 +287,7 @@ def _encoding(path: Path, options: ReadingOptions) -> tuple[str, str]:
         if fault is not None:
             raise ValueError(
                 f"{path.name} cannot be read as a table: byte {fault} is not {options.encoding}; "
-                "leave out --encoding to have it recognised, or name another"
+                "omit --encoding to detect it, or name another"
             )
         return "utf-8-sig" if named == "utf-8" else named, end
     marked = next((name for mark, name in _MARKED.items() if start.startswith(mark)), None)
@@ -402,15 +402,15 @@ def _check_width(
         other = max(SEPARATORS, key=names[0].count)
         if names[0].count(other):
             raise ValueError(
-                f"{name} has a single column if its fields are separated by {options.sep!r} "
-                f"(--sep); it looks like {SEPARATORS[other]}"
+                f"{name} has a single column with --sep {options.sep!r}; its fields seem to be "
+                f"separated by {SEPARATORS[other]}"
             )
     for number, record in enumerate(rows, start=2):
         if len(record) > width:
             raise ValueError(
                 f"{name} cannot be read as a table: Expected {width} fields in line {number}, saw "
                 f"{len(record)}; if its fields are not separated by "
-                f"{SEPARATORS.get(dialect.sep, repr(dialect.sep))}, give --sep"
+                f"{SEPARATORS.get(dialect.sep, repr(dialect.sep))}, use --sep"
             )
 
 

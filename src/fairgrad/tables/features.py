@@ -152,7 +152,7 @@ def choose_features(
                 )
             )
     if not columns:
-        raise ValueError("no column is left as a feature")
+        raise ValueError("no column is left to use as a feature")
     reasons = "; ".join(f"{name} ({reason})" for name, reason in left_out.items())
     told = {
         "Left out as features": reasons,

@@ -130,13 +130,13 @@ def table_files(table: TableSource) -> list[Path]:
     if not path.exists() and any(mark in str(table) for mark in "*?["):
         files = sorted(Path(one) for one in glob(str(path)))  # noqa: PTH207 - a pattern of any depth
         if not files:
-            raise FileNotFoundError(f"cannot read {str(table)!r}: no file fits this pattern")
+            raise FileNotFoundError(f"cannot read {str(table)!r}: no file matches this pattern")
         return files
     if not path.is_file():
         raise FileNotFoundError(f"cannot read {str(path)!r}: there is no such file")
     if not path.name.lower().endswith(ENDINGS):
         raise ValueError(
-            f"cannot read {path.name!r}; files ending in {', '.join(ENDINGS)} can be read"
+            f"cannot read {path.name!r}; expected a file ending in {', '.join(ENDINGS)}"
         )
     if path.name.lower().endswith(PACKED_ENDINGS):
         return table_files(_unpacked(path, path.stat().st_mtime_ns))
@@ -372,8 +372,10 @@ def _dtype_kind(rows: pd.Series) -> str:
         return ""
     if isinstance(rows.dtype, pd.CategoricalDtype):
         return "text"
-    is_truth = pd.api.types.infer_dtype(rows, skipna=True) == "boolean"
-    return "truth" if is_truth else column_kind(rows).replace("category", "text")
+    # Integers of more than 64 bits are objects.
+    kinds = {"boolean": "truth", "integer": "number"}
+    kind = kinds.get(pd.api.types.infer_dtype(rows, skipna=True))
+    return kind or column_kind(rows).replace("category", "text")
 
 
 def _joined(parts: Sequence[pd.Series]) -> pd.Series:

@@ -472,7 +472,7 @@ def _binned(column: pd.Series, bins: Sequence[float], *, is_part: bool) -> pd.Se
     """
     edges = [short_number(edge) for edge in bins]
     if not edges or edges != sorted(set(edges)):
-        raise ValueError(f"--bins of {column.name!r} is {list(bins)}; rising edges are needed")
+        raise ValueError(f"--bins of {column.name!r} is {list(bins)}; the numbers must increase")
     names, is_text = cut_names(edges), column_kind(column) == "category"
     if is_text and set(map(str, column.dropna().unique())) <= set(names):
         grouped = pd.Categorical(column, categories=pd.Index(names))

@@ -388,7 +388,7 @@ def _csv_files(files: Sequence[Path], options: ReadingOptions) -> tuple[str, str
 def check_cases(names: Sequence[str]) -> None:
     """Refuses names that are one name for duckdb."""
     if len({name.lower() for name in names}) < len(set(names)):
-        raise ScanError("names of its columns differ in capital letters alone")
+        raise ScanError("column names differ only in case")
 
 
 def _check_plain(path: Path, dialect: Dialect) -> None:
