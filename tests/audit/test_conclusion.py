@@ -158,7 +158,7 @@ def test_seven_people_are_shown_and_not_judged(with_seven):
     assert rates["g=c", "selection_rate"] == 1.0
     (said,) = [notice.message for notice in audit.warnings if notice.kind == "not_judged"]
     assert "7 people in 1 group of fewer than 30 rows: c (7)" in said
-    assert " c *" in audit.summary()
+    assert " c †" in audit.summary()
 
 
 def test_min_group_0_judges_all(with_seven):
@@ -280,3 +280,21 @@ def test_verdicts_that_are_not_fair_state_the_tolerance_that_would_do(n_rows):
     assert f"By demographic parity it would be judged fair at a tolerance of {stated} points" in (
         " ".join(conclusion(with_ratio))
     )
+
+
+def test_a_tolerance_that_nobody_would_call_fair_is_no_advice():
+    rng = np.random.default_rng(0)
+    s = np.repeat([0, 1], 60)
+    y_pred = (rng.random(120) < 0.1 + 0.8 * s).astype(int)
+    audit = Audit(None, y_pred, s, "demographic_parity")
+    assert "only at a tolerance of" in " ".join(conclusion(audit))
+    assert "for a claim of fairness" in " ".join(conclusion(audit))
+
+
+def test_groups_that_are_not_judged_and_sure_changes_have_different_marks():
+    s = np.repeat(["large", "small", "tiny"], [600, 600, 9])
+    before, now = np.zeros(1209, dtype=int), (s == "small").astype(int)
+    text = Audit(None, now, s, "demographic_parity", baseline=before).summary()
+    assert "tiny †" in text
+    assert "† not judged" in text
+    assert re.search(r"0\.0→100\.0\*", text)

@@ -13,8 +13,10 @@ import pytest
 from fairgrad.cli.options import parse_map
 from fairgrad.cli.people import match_labels
 from fairgrad.cli.request import FitRequest
+from fairgrad.cli.training import OPTIONS, TrainedModels, in_terms
 from fairgrad.measures import On
 from fairgrad.tables.roles import ColumnRoles
+from fairgrad.usefulness import FEWER, ModelFigures, Suggestions, find_fault
 
 
 @pytest.fixture(scope="module")
@@ -334,3 +336,22 @@ def test_a_model_no_better_than_a_constant_starts_red_everywhere(here, tmp_path)
 
     ran = here("audit", other, *named, "--prediction", "guess").check()
     assert ran.out.replace("\n", " ").startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("fair", "enough"),
+    [
+        (ModelFigures(0.7, 0.3, 0.25), 0.3),
+        (ModelFigures(0.7, 0.1, 0.0), 0.12),
+        (ModelFigures(0.5, 0.1, 0.0), None),
+        (ModelFigures(0.8, 0.3, 0.25), 0.1),
+    ],
+)
+def test_faults_on_pages_have_no_options_and_no_symbols(fair, enough):
+    constants = [ModelFigures(0.6, 0.0, 0.0, np.zeros(9, dtype=int))]
+    suggestions = Suggestions(asked=0.05, enough=enough, fewer=FEWER)
+    plain = ModelFigures(0.82, 0.2, 0.2)
+    fault = find_fault(fair, constants, plain, ["no", "yes"], suggestions, "validation")
+    trained = TrainedModels(None, None, None, 0, faults=(in_terms(OPTIONS, fault),))
+    assert re.search(r"--(tolerance|use-sensitive|min-group)", trained.faults[0])
+    assert not re.search(r"--|\||=|_|epsilon", trained.plain_faults[0])

@@ -18,6 +18,7 @@ from fairgrad.audit.intervals import impact_ratios
 from fairgrad.audit.verdicts import FAIR, UNFAIR, attainable_tolerance
 from fairgrad.audit.words import number, percent, points
 from fairgrad.text import Block, Section
+from fairgrad.usefulness import MOST_SLACK
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -295,7 +296,12 @@ def _passing(audit: Audit) -> str:
         return ""
     names = list(dict.fromkeys(words.in_the_middle(finding.measure) for finding in levels))
     subject = "It" if len(levels) == len(audit.asked) else f"By {words.conjoined(names)} it"
-    return f"{subject} would be judged fair at a tolerance of {points(passing)} points."
+    if passing <= MOST_SLACK:
+        return f"{subject} would be judged fair at a tolerance of {points(passing)} points."
+    return (
+        f"{subject} would be judged fair only at a tolerance of {points(passing)} points: groups "
+        "differ too much, or are too small, for a claim of fairness."
+    )
 
 
 def _other_findings(audit: Audit, worst: Finding) -> str:
@@ -515,7 +521,7 @@ def _by_group(
 ) -> Block:
     """A table with a line per group and one of everyone; columns have a heading and such cells.
 
-    If there are many groups, the largest come first. A star marks those that are not judged.
+    If there are many groups, the largest come first. A dagger marks those that are not judged.
     """
     table, judged = audit.views[view], audit.judged(view)
     order = np.arange(len(table.size))
@@ -523,7 +529,7 @@ def _by_group(
         order = np.argsort(-table.size, kind="stable")
     names = words.people_names(table.groups)
     rows = [
-        [f"{names[g]}{'' if judged[g] else ' *'}", f"{int(table.size[g]):,}"]
+        [f"{names[g]}{'' if judged[g] else ' †'}", f"{int(table.size[g]):,}"]
         + [cells[g] for _, cells in columns]
         for g in order.tolist()
     ]
@@ -544,7 +550,7 @@ def rate_block(audit: Audit, view: str) -> Block:
     sentences = []
     if not judged.all():
         least = words.n_of(audit.least_rows(view), "row")
-        sentences.append(f"* not judged: fewer than {least}.")
+        sentences.append(f"† not judged: fewer than {least}.")
     if len(audit.labels) > MOST_LABELS:
         sentences.append(f"... {words.n_of(len(audit.labels) - MOST_LABELS, 'more label')}.")
     if audit.baseline is not None:

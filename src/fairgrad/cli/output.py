@@ -223,7 +223,7 @@ def model_card(outcome: AuditedModel, table: str, facts: dict[str, str]) -> str:
         hub_header(audit, f"classifier of {target}", table),
         f"# A fair classifier of {escape(target)}",
         f"Trained by fairgrad {fairgrad.__version__} on {escape(table)} for {measures}.",
-        *(f"**{escape(fault)}**" for fault in outcome.trained.faults),
+        *(f"**{escape(fault)}**" for fault in outcome.trained.plain_faults),
         audit.to_markdown().rstrip(),
         "## Use it with care",
         USE.rstrip(),
@@ -322,7 +322,7 @@ def write_outcome(
         chosen=trained.chosen,
         title=title or f"Fairness of predicting {outcome.prepared.columns.target}",
         asked=facts,
-        faults=trained.faults,
+        faults=trained.plain_faults,
         opening=opening,
     )
     report.save(folder / REPORT)

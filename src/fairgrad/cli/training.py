@@ -31,7 +31,7 @@ from fairgrad.tables.reading import table_name
 from fairgrad.usefulness import FairnessWarning
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from fairgrad.cli.request import FitRequest
     from fairgrad.tables.roles import ColumnRoles
 
-FAULT_OPTIONS = {
+OPTIONS = {
     "min_group=0": "--min-group 0",
     "min_group": "--min-group",
     "epsilon=": "--tolerance ",
@@ -50,6 +50,18 @@ FAULT_OPTIONS = {
     "larger tolerance": "larger --tolerance",
 }
 """What the library's arguments are called by the program, in sentences about a fit."""
+
+PLAIN_TERMS = {
+    "--min-group 0": "a minimum size of 0",
+    "--min-group": "the minimum size of groups",
+    "larger --tolerance": "larger tolerance",
+    "No --tolerance": "No tolerance",
+    "--tolerance ": "The tolerance of ",
+    "--use-sensitive": "sensitive values as inputs",
+    "--max-unfairness": "bound on unfairness",
+    "max |F|": "largest gap",
+}
+"""What options and symbols are called for readers who do not use the program."""
 
 TREES = 300
 
@@ -79,6 +91,11 @@ class TrainedModels:
     chosen: int
     notes: tuple[str, ...] = ()
     faults: tuple[str, ...] = ()
+
+    @property
+    def plain_faults(self) -> list[str]:
+        """The faults for report and model card, whose readers may not use the program."""
+        return [in_terms(PLAIN_TERMS, fault) for fault in self.faults]
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,13 +314,15 @@ def train(
         None if plain is None else models[plain],
         frontier if request.points is not None else None,
         chosen,
-        notes=tuple(dict.fromkeys(notes)),
-        # At once: "epsilon=" must not become "--tolerance ", and that "----tolerance ".
-        faults=tuple(
-            re.sub("|".join(FAULT_OPTIONS), lambda match: FAULT_OPTIONS[match[0]], fault)
-            for fault in dict.fromkeys(faults)
-        ),
+        notes=tuple(in_terms(OPTIONS, note) for note in dict.fromkeys(notes)),
+        faults=tuple(in_terms(OPTIONS, fault) for fault in dict.fromkeys(faults)),
     )
+
+
+def in_terms(terms: Mapping[str, str], sentence: str) -> str:
+    """A sentence with other terms, all replaced at once: a result is not replaced again."""
+    pattern = "|".join(map(re.escape, terms))
+    return re.sub(pattern, lambda match: terms[match[0]], sentence)
 
 
 def _largest_epsilon(prepared: PreparedTable, request: FitRequest) -> float:
