@@ -326,7 +326,7 @@ class Audit(ShownAndWritten):
             for one in measures:
                 for key in one.attributes or view_keys:
                     name = one.name if isinstance(one.measure, str) else id(one.measure)
-                    identity = (name, key, one.given)
+                    identity = (name, key, one.strata)
                     if is_asked or identity not in seen:
                         self._plan.append((one, key, is_asked))
                     seen.add(identity)
@@ -346,19 +346,19 @@ class Audit(ShownAndWritten):
         table: CountTable | None = None,
         unknown: int = -1,
     ) -> Finding:
-        name, both = " x ".join(attributes), (*attributes, *asked.given)
+        name, both = " x ".join(attributes), (*attributes, *asked.strata)
         view = self.views.get(" x ".join(both)) if table is None and unknown < 0 else None
         table = self.table if table is None else table
         view = table.view(*both, unknown=unknown) if view is None else view
         view = view.compared(judged_groups(view.size, self.min_group))
         reference = self.reference_group(view, name) if self.reference else -1
-        if asked.given:
+        if asked.strata:
             if reference >= 0:
                 raise ValueError("reference: within strata, groups are compared with their mean.")
-            name = f"{name} given {' x '.join(asked.given)}"
-            everyone = table.view(*asked.given).groups.names
+            name = f"{name} given {' x '.join(asked.strata)}"
+            everyone = table.view(*asked.strata).groups.names
             comparison = compare_within(
-                asked.measure, view, self.desirable_indices, attributes, asked.given, everyone
+                asked.measure, view, self.desirable_indices, attributes, asked.strata, everyone
             )
         else:
             comparison = compare(asked.measure, view, self.desirable_indices, reference)

@@ -387,7 +387,7 @@ def compare_within(
     Of all strata, by name, those in which fewer than two groups have rows are left out.
     """
     groups, size = table.groups, table.size
-    stratum, parts = groups.parents(*strata), []
+    stratum, comparisons = groups.parents(*strata), []
     left_out = dict.fromkeys(everyone)
     for index, name in enumerate(groups.marginal(*strata).names):
         inside = (stratum == index) & (size > 0)
@@ -397,7 +397,7 @@ def compare_within(
             inner = table.take(inside)
             place = np.flatnonzero(inside)[np.argsort(inner.groups.parents(*compared))]
             comparison = compare(measure, inner.view(*compared), desirable)
-            parts.append(
+            comparisons.append(
                 replace(
                     comparison,
                     names=tuple(f"{level} in {name}" for level in comparison.names),
@@ -405,48 +405,48 @@ def compare_within(
                     cell_group=place[comparison.cell_group],
                 )
             )
-    if not parts:
+    if not comparisons:
         raise ValueError(
             f"measures: no value of {' x '.join(strata)} has rows of two groups of "
             f"{' x '.join(compared)} to compare (with min_group rows each)."
         )
-    return replace(_joined(parts), left_out=tuple(left_out))
+    return replace(_joined(comparisons), left_out=tuple(left_out))
 
 
-def _joined(parts: list[Comparison]) -> Comparison:
+def _joined(comparisons: list[Comparison]) -> Comparison:
     """Comparisons of several strata as one."""
 
     def joined(owners: Sequence[Any], names: Sequence[str]) -> dict[str, Any]:
         each = {name: [getattr(one, name) for one in owners] for name in names}
         return {name: None if of[0] is None else np.concatenate(of) for name, of in each.items()}
 
-    def shifted(indices: Sequence[Ints], sizes: Sequence[int]) -> Ints:
+    def shifted(owners: Sequence[Any], name: str, sizes: Sequence[int]) -> Ints:
         """Indices of one stratum after the other."""
-        starts = np.cumsum([0, *sizes[:-1]])
-        return np.concatenate([index + start for index, start in zip(indices, starts, strict=True)])
+        starts = zip(owners, np.cumsum([0, *sizes[:-1]]), strict=True)
+        return np.concatenate([getattr(one, name) + start for one, start in starts])
 
-    blocks = shifted([item.block for item in parts], [int(item.block.max()) + 1 for item in parts])
-    maps: list[Any] = [item.map for item in parts]
+    blocks = shifted(comparisons, "block", [int(each.block.max()) + 1 for each in comparisons])
+    maps: list[Any] = [comparison.map for comparison in comparisons]
     one: GapToReference | MatrixMap
     correlation = None
     if isinstance(maps[0], MatrixMap):
-        row = shifted([each.row for each in maps], [len(each.c0) for each in maps])
-        cell = shifted([each.cell for each in maps], [len(item.cell_group) for item in parts])
+        row = shifted(maps, "row", [len(each.c0) for each in maps])
+        cell = shifted(maps, "cell", [len(each.cell_group) for each in comparisons])
         one = MatrixMap(**joined(maps, ["c0", "value"]), row=row, cell=cell)
-        if parts[0].correlation is not None:
+        if comparisons[0].correlation is not None:
             from scipy.linalg import block_diag  # noqa: PLC0415 - slow to import
 
-            correlation = block_diag(*(item.correlation for item in parts))
+            correlation = block_diag(*(comparison.correlation for comparison in comparisons))
     else:
         of_map = [field.name for field in fields(GapToReference)]
         one = GapToReference(**{**joined(maps, of_map), "block": blocks})
-    definitions = [item.definition or (item.lower, item.upper) for item in parts]
+    definitions = [each.definition or (each.lower, each.upper) for each in comparisons]
     arrays = ["group", "label", "tested", "lower", "upper"]
     return replace(
-        parts[0],
-        **joined(parts, [*arrays, "cell_row", "cell_group", "cell_label", "good"]),
-        names=tuple(name for item in parts for name in item.names),
-        cells=Proportion.joined(item.cells for item in parts),
+        comparisons[0],
+        **joined(comparisons, [*arrays, "cell_row", "cell_group", "cell_label", "good"]),
+        names=tuple(name for comparison in comparisons for name in comparison.names),
+        cells=Proportion.joined(comparison.cells for comparison in comparisons),
         block=blocks,
         correlation=correlation,
         map=one,
@@ -730,13 +730,13 @@ class AskedMeasure:
         attributes: whose groups to compare, one tuple per comparison; empty for each attribute
             alone and all crossed.
         tolerance: a number for levels, or a text such as "80%" for ratios.
-        given: attributes within whose values groups are compared; none for everyone together.
+        strata: attributes within whose values groups are compared; none for everyone together.
     """
 
     measure: Any
     attributes: tuple[tuple[str, ...], ...]
     tolerance: float | str
-    given: tuple[str, ...] = ()
+    strata: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:

@@ -171,8 +171,8 @@ class CountTable:
 
     def _regrouped(self, groups: Groups, index: Ints) -> CountTable:
         """The same rows in other groups, at each index; without those at -1."""
-        parts = (self.rows, self.mass, self.squares)
-        rows, mass, squares = (summed(part, index, groups.n_groups) for part in parts)
+        counted = (self.rows, self.mass, self.squares)
+        rows, mass, squares = (summed(counts, index, groups.n_groups) for counts in counted)
         clusters = None if self.clusters is None else self.clusters.regrouped(index)
         soft = None if self.soft is None else self.soft.regrouped(index, groups.n_groups)
         if soft is not None:

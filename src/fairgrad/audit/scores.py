@@ -137,8 +137,8 @@ class RankedScores:
         of_positive = (np.cumsum(negative) - negative / 2) / n
         of_negative = (m - np.cumsum(positive) + positive / 2) / m
         area, variance = float((positive * of_positive).sum() / m), 0.0
-        parts = zip(squares, (m, n), (of_positive, of_negative), self._sizes(), strict=True)
-        for square, mass, placed, size in parts:
+        sides = zip(squares, (m, n), (of_positive, of_negative), self._sizes(), strict=True)
+        for square, mass, placed, size in sides:
             spread = float((square * (placed - area) ** 2).sum() / mass**2)
             variance += spread * size / (size - 1) if size > 1 else float("nan")
         return area, variance
@@ -267,19 +267,19 @@ class ScoreFigures:
         order = np.argsort(self.score, kind="stable")
         places = np.linspace(0, len(order) - 1, CALIBRATION_BINS + 1).astype(np.int64)
         bins = np.unique(self.score[order][places])
-        parts: dict[str, list[pd.DataFrame]] = {name: [] for name in TABLES}
+        frames: dict[str, list[pd.DataFrame]] = {name: [] for name in TABLES}
         for view, attributes in self.views.items():
             for name, at in self._stretches(order, attributes):
                 weight = None if self.rows.weight is None else self.rows.weight[at]
                 group = RankedScores(self.score[at], self.rows.label[at] == self.label, weight)
                 for kind, table in self._of_group(group, bins).items():
                     key: dict[str, Any] = {"attribute": view, "group": name, "label": self.label}
-                    parts[kind].append(table.assign(**key))
+                    frames[kind].append(table.assign(**key))
         return {
             kind: pd.concat(tables, ignore_index=True)[TABLES[kind]]
             if tables
             else pd.DataFrame(columns=TABLES[kind])
-            for kind, tables in parts.items()
+            for kind, tables in frames.items()
         }
 
     def _stretches(self, order: Ints, attributes: Sequence[str]) -> Iterator[tuple[str, Ints]]:

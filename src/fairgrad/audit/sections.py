@@ -425,8 +425,9 @@ def _verdicts(audit: Audit) -> Section:
 
 def verdict_blocks(audit: Audit) -> list[Block]:
     """The measures asked for, and those beside them."""
-    parts = {"Verdict": audit.asked, OTHERS: [one for one in audit.findings if not one.is_asked]}
-    return [verdict_block(title, audit, part) for title, part in parts.items() if part]
+    others = [finding for finding in audit.findings if not finding.is_asked]
+    titled = {"Verdict": audit.asked, OTHERS: others}
+    return [verdict_block(title, audit, findings) for title, findings in titled.items() if findings]
 
 
 def remarks(audit: Audit) -> list[Block]:

@@ -142,9 +142,9 @@ class Subgroup:
         high: upper end.
 
     Example:
-        >>> found = -0.3, 0.5, 0.7, -0.2, -0.4, 0.0
-        >>> one = Subgroup((("sex", "F"),), "accuracy_parity", None, 80, *found)
-        >>> one.name, one.is_confirmed
+        >>> figures = -0.3, 0.5, 0.7, -0.2, -0.4, 0.0
+        >>> subgroup = Subgroup((("sex", "F"),), "accuracy_parity", None, 80, *figures)
+        >>> subgroup.name, subgroup.is_confirmed
         ('sex=F', False)
     """
 
@@ -187,8 +187,8 @@ class SubgroupSearch:
         >>> from fairgrad.audit import Audit
         >>> y, s, town = [0, 1] * 400, ["a", "a", "b", "b"] * 200, ["x"] * 200 + ["y"] * 600
         >>> audit = Audit(y, [1] * 200 + y[200:], s, measures="accuracy_parity")
-        >>> found = audit.worst_subgroups({"town": town})
-        >>> found.subgroups[0].name, found.subgroups[0].is_confirmed
+        >>> search = audit.worst_subgroups({"town": town})
+        >>> search.subgroups[0].name, search.subgroups[0].is_confirmed
         ('town=x', True)
     """
 
