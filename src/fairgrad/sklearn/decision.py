@@ -385,9 +385,9 @@ class FairDecisionClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, Ba
             rows, learnt = "held-out", judged(problem, tuning.fitted_cells)[1]
             if learnt.beyond > REACHED and learnt.worst > fair.worst + DIFFERENCE:
                 faults.append(
-                    f"The model has memorized some of its training rows: max |F| is "
-                    f"{learnt.worst:.4f} there, against {fair.worst:.4f} on held-out rows. Judge "
-                    "it on new rows, or use a model that overfits less."
+                    f"The model overfits: max |F| is {learnt.worst:.4f} on its training rows, "
+                    f"against {fair.worst:.4f} on held-out rows, which are like new rows. Audit it "
+                    "on new rows, or use a model that overfits less."
                 )
         self.violation_ = float(problem.violations(self.levels_).max())
         if tuning.n_known is not None:
