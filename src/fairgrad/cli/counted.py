@@ -269,7 +269,7 @@ def counted_people(
         n_rows = 0
         for piece in rows:
             decimal = str(piece.attrs.get("decimal", "."))
-            read_notes |= {piece.attrs["said"]: None} if piece.attrs.get("said") else {}
+            read_notes |= {piece.attrs["note"]: None} if piece.attrs.get("note") else {}
             wanted = piece[keys].astype(object)
             groups, _ = read_groups(piece, cut, columns.bins, reading.missing)
             wanted = wanted.assign(**{str(name): groups[name].astype(object) for name in groups})
@@ -306,10 +306,10 @@ def counted_people(
     return gathered(frame, request, columns, {}, [model], notes=notes, counts=held)
 
 
-def _added(parts: Sequence[pd.DataFrame], keys: list[str]) -> pd.DataFrame:
+def _added(counts: Sequence[pd.DataFrame], keys: list[str]) -> pd.DataFrame:
     """Counts of several pieces together."""
-    whole = pd.concat(parts, ignore_index=True)
-    sums = whole.groupby(keys, dropna=False, sort=False)[N_ROWS].sum().reset_index()
+    joined = pd.concat(counts, ignore_index=True)
+    sums = joined.groupby(keys, dropna=False, sort=False)[N_ROWS].sum().reset_index()
     if len(sums) > MOST_COMBINATIONS:
         raise ValueError(
             f"there are more than {MOST_COMBINATIONS:,} combinations of the values of "

@@ -62,8 +62,8 @@ def parse_cost(value: str) -> tuple[str, float]:
 
 def parse_map(value: str) -> dict[str, str]:
     """``1=Passed,0=Failed`` as what each value stands for; values may contain an equals sign."""
-    parts = value.split(",")
-    pairs = parts if all("=" in text for text in parts) else [value]
+    texts = value.split(",")
+    pairs = texts if all("=" in text for text in texts) else [value]
     mapping = {}
     for pair in pairs:
         name, _, label = (text.strip() for text in pair.partition("="))

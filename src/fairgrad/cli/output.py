@@ -219,7 +219,7 @@ def model_card(outcome: AuditedModel, table: str, facts: dict[str, str]) -> str:
     audit, target = outcome.audit, outcome.prepared.columns.target
     measures = words.conjoined([name.replace("_", " ") for name in outcome.settings.measures])
     features = ", ".join(f"{escape(f.name)} ({f.kind})" for f in outcome.prepared.encoder.features_)
-    parts = [
+    sections = [
         hub_header(audit, f"classifier of {target}", table),
         f"# A fair classifier of {escape(target)}",
         f"Trained by fairgrad {fairgrad.__version__} on {escape(table)} for {measures}.",
@@ -235,7 +235,7 @@ def model_card(outcome: AuditedModel, table: str, facts: dict[str, str]) -> str:
         TABLES.rstrip(),
         f"Features: {features}.",
     ]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(sections) + "\n"
 
 
 def hub_header(audit: Audit, name: str, table: str) -> str:

@@ -211,27 +211,27 @@ def _write_folder(predictor: PiecePredictor, table: Sequence[str], target: Path)
         (folder / MARK).write_text(json.dumps({"schema": SCHEMA, "rows": predictor.counts.total()}))
 
 
-def _write(parts: Iterator[Piece], path: Path) -> None:
+def _write(predicted: Iterator[Piece], path: Path) -> None:
     """One file, in the format that its name says."""
     name = path.name.lower()
     if name.endswith(PARQUET_ENDINGS):
-        _write_parquet(parts, path)
+        _write_parquet(predicted, path)
         return
     separator = "\t" if name.endswith(".tsv") else ","
     opened: Any = gzip.open if name.endswith(".gz") else open
     with opened(path, "wt", encoding="utf-8", newline="") as file:
-        _write_csv(parts, file, separator)
+        _write_csv(predicted, file, separator)
 
 
-def _write_csv(parts: Iterator[Piece], file: Any, separator: str) -> None:
+def _write_csv(predicted: Iterator[Piece], file: Any, separator: str) -> None:
 
-    for number, (rows, new, _) in enumerate(parts):
+    for number, (rows, new, _) in enumerate(predicted):
         # The user's own columns stay as they are; what is added is no formula in a spreadsheet.
         both = pd.concat([rows, without_formulas(new)], axis=1)
         both.to_csv(file, index=False, header=number == 0, sep=separator)
 
 
-def _write_parquet(parts: Iterator[Piece], path: Path, keys: Sequence[str] = ()) -> None:
+def _write_parquet(predicted: Iterator[Piece], path: Path, keys: Sequence[str] = ()) -> None:
     """Batch by batch; columns that stand in the names of folders are left to them."""
     try:
         pa, parquet = (importlib.import_module(n) for n in ("pyarrow", "pyarrow.parquet"))
@@ -239,7 +239,7 @@ def _write_parquet(parts: Iterator[Piece], path: Path, keys: Sequence[str] = ())
         raise ImportError("writing Parquet files needs pyarrow: pip install pyarrow") from None
     writer, schema = None, None
     try:
-        for rows, new, batch in parts:
+        for rows, new, batch in predicted:
             if batch is None:
                 both = pd.concat([rows, new], axis=1)
                 output = pa.Table.from_pandas(both, schema=schema, preserve_index=False)

@@ -181,7 +181,7 @@ def prepare(
     _check_people(people, columns, request)
     numbers = people.rows
 
-    def part(rows: SplitRows) -> PreparedTable:
+    def split_table(rows: SplitRows) -> PreparedTable:
         """The table split in this way; medians and ranges are those of training and validation."""
         rest_rows = np.concatenate([rows.train, rows.validation])
         encoder = people.encoder.narrowed(people.features, rest_rows)
@@ -214,18 +214,20 @@ def prepare(
         )
 
     if request.test is not None:
-        return _with_test_file(part(people.split(request.seed, 0.0)), request, request.test)
+        return _with_test_file(split_table(people.split(request.seed, 0.0)), request, request.test)
     if sample is not None:  # the rows to judge on are held out already
         judged = sample.is_judged[numbers]
         rest = np.flatnonzero(~judged)
         rows = three_parts(people.cell[rest], request.seed, test=0.0)
-        return part(SplitRows(rest[rows.train], rest[rows.validation], np.flatnonzero(judged)))
+        return split_table(
+            SplitRows(rest[rows.train], rest[rows.validation], np.flatnonzero(judged))
+        )
     n_folds = request.folds
     if n_folds is None:
         n_folds = FOLDS if len(people) < SMALL_TABLE else 0
     if not n_folds:
-        return part(people.split(request.seed, request.test_size))
-    folds = [part(rows) for rows in people.folds(request.seed, n_folds)]
+        return split_table(people.split(request.seed, request.test_size))
+    folds = [split_table(rows) for rows in people.folds(request.seed, n_folds)]
     everyone = people.split(request.seed, 0.0)
     tested = np.sort(np.concatenate([fold.test_rows for fold in folds]))
     judged = np.searchsorted(numbers, tested)
@@ -239,7 +241,7 @@ def prepare(
             f" {len(people) - len(tested):,} rows are not audited: each is the only one of its "
             "label and group, so a model that is not trained on it has never seen such a row."
         )
-    prepared = part(SplitRows(everyone.train, everyone.validation, judged))
+    prepared = split_table(SplitRows(everyone.train, everyone.validation, judged))
     return replace(prepared, folds=tuple(folds), notes=(*prepared.notes, note))
 
 

@@ -1,4 +1,4 @@
-"""Users' tables: reading a file, which column plays which part, and features as numbers.
+"""Users' tables: reading a file, the role of each column, and features as numbers.
 
 The program and ``fairgrad.datasets`` both read tables through this room. `TableEncoder` is for
 everyone who has a data frame.

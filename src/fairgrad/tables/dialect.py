@@ -1,7 +1,7 @@
 """How a text file is written: encoding, separator, quotes, decimal mark, and where its header is.
 
-What is detected is said where it is not the default (UTF-8, commas, decimal points, a header in the
-first row), and the user may say otherwise. A file that fits nothing is refused in a sentence.
+The program reports what it detects if it is not the default (UTF-8, commas, decimal points, a
+header in the first row). Options override it. A file that fits nothing is refused in a sentence.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ def _find(path: Path, options: ReadingOptions, _time: int, _size: int) -> Dialec
     records = [rows[place] for place in filled]
     if not records:
         raise ValueError(f"{path.name} has no rows below --skip-rows")
-    header = find_header(records, given=options.skip_rows is not None)
+    header = find_header(records, is_named=options.skip_rows is not None)
     last = _rows(end, dialect, _SAMPLE)
     footer = find_footer(last[1:] if len(end) == _END else last, len(header.names))
     values = records[header.titles + header.rows :]
@@ -216,7 +216,7 @@ class Header(NamedTuple):
     names: list[str]
 
 
-def find_header(records: Sequence[Sequence[str]], *, given: bool = False) -> Header:
+def find_header(records: Sequence[Sequence[str]], *, is_named: bool = False) -> Header:
     """The header of a table: its first row, unless titles or merged cells are above it.
 
     A row is a title if at most half of its fields are filled, and a row of distinct texts that
@@ -224,7 +224,7 @@ def find_header(records: Sequence[Sequence[str]], *, given: bool = False) -> Hea
     """
     width = Counter(len(record) for record in records).most_common(1)[0][0]
     start = 0
-    if not given and width > 1:
+    if not is_named and width > 1:
         filled = [sum(bool(field.strip()) for field in record) for record in records]
         first = next((i for i, n in enumerate(filled) if 2 * n > width), 0)
         if first and _are_names(records[first], width):

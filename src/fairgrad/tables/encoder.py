@@ -189,14 +189,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # no
     def blocks(self) -> list[FeatureBlock]:
         """Which columns of the matrix belong to which feature, in their order."""
         order = [("category", False), ("category", True), ("number", False), ("number", True)]
-        parts = [
+        encoded = [
             (f, kind)
             for kind, gaps in order
             for f in self.features_
             if (f.kind, f.has_gaps) == (kind, gaps)
         ]
-        gappy = [(f, "missing") for f, kind in parts if kind == "number" and f.has_gaps]
-        return [FeatureBlock(feature, kind) for feature, kind in (*parts, *gappy)]
+        gappy = [(f, "missing") for f, kind in encoded if kind == "number" and f.has_gaps]
+        return [FeatureBlock(feature, kind) for feature, kind in (*encoded, *gappy)]
 
     @staticmethod
     def scaling(feature: TableFeature) -> tuple[float, float]:

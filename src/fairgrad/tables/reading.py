@@ -336,34 +336,34 @@ def read_pieces(
     """
     options = options or ReadingOptions()
     report = ReadingReport(missing=options.missing)
-    parts = _gathered(read(columns, texts), report)
+    gathered = _gathered(read(columns, texts), report)
     mixed = [
-        label for label, rows in parts.items() if len({_dtype_kind(r) for r in rows} - {""}) > 1
+        label for label, rows in gathered.items() if len({_dtype_kind(r) for r in rows} - {""}) > 1
     ]
     if mixed:  # what looked like numbers in one piece was none in another
-        parts |= _gathered(read(mixed, mixed), report)
-    if not any(len(rows) for rows in next(iter(parts.values()), ())):
+        gathered |= _gathered(read(mixed, mixed), report)
+    if not any(len(rows) for rows in next(iter(gathered.values()), ())):
         raise ValueError(f"{name} has no rows")
     data = {}
-    for label in list(parts):  # given up one by one, so that the table is not in memory twice
+    for label in list(gathered):  # given up one by one, so that the table is not in memory twice
         reader = ColumnReader(label, options, report, as_text=label in texts)
-        data[label] = reader.read(_joined(parts.pop(label)))
+        data[label] = reader.read(_joined(gathered.pop(label)))
     return _framed(data, report)
 
 
 def _gathered(read: Iterable[pd.DataFrame], report: ReadingReport) -> dict[str, list[pd.Series]]:
     """The pieces of each column; texts are categories, so that each is kept once."""
-    parts: dict[str, list[pd.Series]] = {}
+    gathered: dict[str, list[pd.Series]] = {}
     for piece in read:
         report.decimal = str(piece.attrs.get("decimal", "."))
-        note = piece.attrs.get("said")
+        note = piece.attrs.get("note")
         if note and note not in report.files:
             report.files.append(note)
         for label in map(str, piece.columns):
             rows = piece[label]
             is_text = _dtype_kind(rows) == "text"
-            parts.setdefault(label, []).append(rows.astype("category") if is_text else rows)
-    return parts
+            gathered.setdefault(label, []).append(rows.astype("category") if is_text else rows)
+    return gathered
 
 
 def _dtype_kind(rows: pd.Series) -> str:
@@ -378,18 +378,18 @@ def _dtype_kind(rows: pd.Series) -> str:
     return kind or column_kind(rows).replace("category", "text")
 
 
-def _joined(parts: Sequence[pd.Series]) -> pd.Series:
-    if len(parts) == 1:
-        return parts[0]
-    kinds = {_dtype_kind(rows) for rows in parts} - {""}
+def _joined(pieces_read: Sequence[pd.Series]) -> pd.Series:
+    if len(pieces_read) == 1:
+        return pieces_read[0]
+    kinds = {_dtype_kind(rows) for rows in pieces_read} - {""}
     if kinds == {"text"}:
-        text = next(rows for rows in parts if rows.notna().any())
+        text = next(rows for rows in pieces_read if rows.notna().any())
         empty = pd.CategoricalDtype(text.cat.categories[:0])
-        filled = [rows.astype(empty) if rows.isna().all() else rows for rows in parts]
+        filled = [rows.astype(empty) if rows.isna().all() else rows for rows in pieces_read]
         return pd.Series(union_categoricals(filled))
     if kinds == {"date"}:
-        parts = [pd.to_datetime(rows, utc=True) for rows in parts]
-    return pd.concat(parts, ignore_index=True)
+        pieces_read = [pd.to_datetime(rows, utc=True) for rows in pieces_read]
+    return pd.concat(pieces_read, ignore_index=True)
 
 
 def _framed(data: dict[str, Any], report: ReadingReport) -> pd.DataFrame:
@@ -502,7 +502,7 @@ def _csv(
                 # Chosen here: pandas' usecols would pass over faulty rows.
                 chosen = piece if columns is None else piece[known_columns(columns, piece.columns)]
                 done = file.tell() / path.stat().st_size
-                chosen.attrs |= {"decimal": dialect.decimal, "said": note, "done": done}
+                chosen.attrs |= {"decimal": dialect.decimal, "note": note, "done": done}
                 yield chosen
     except pd.errors.EmptyDataError:
         raise ValueError(f"{path.name} is empty") from None
@@ -560,7 +560,7 @@ def _whole(
     wanted = list(frame.columns) if columns is None else known_columns(columns, frame.columns)
     for start in range(0, max(1, len(frame)), rows):
         piece = frame[wanted].iloc[start : start + rows].reset_index(drop=True)
-        piece.attrs["said"] = note
+        piece.attrs["note"] = note
         yield piece
 
 
@@ -583,7 +583,7 @@ def _excel(path: Path, options: ReadingOptions) -> tuple[pd.DataFrame, str]:
     def texts(rows: pd.DataFrame) -> list[list[str]]:
         return [["" if pd.isna(v) else value_name(v) for v in row] for row in rows.to_numpy(object)]
 
-    header = find_header(texts(frame.head(200)), given=options.skip_rows is not None)
+    header = find_header(texts(frame.head(200)), is_named=options.skip_rows is not None)
     n_above = header.titles + header.rows
     footer = find_footer(texts(frame.iloc[n_above:].tail(20)), frame.shape[1])
     titles = int(frame.index[header.titles]) if header.titles or options.skip_rows else 0

@@ -101,17 +101,17 @@ class LabelledTable:
 
     def folds(self, seed: int, n_folds: int) -> list[SplitRows]:
         """The same for cross-validation: every row is a test row once, but for cells of one row."""
-        return [self._with_copies(parts) for parts in folds(self.cell, n_folds, seed)]
+        return [self._with_copies(rows) for rows in folds(self.cell, n_folds, seed)]
 
-    def _with_copies(self, parts: SplitRows) -> SplitRows:
-        """The same parts, with each copy of a row in the part of that row."""
+    def _with_copies(self, split: SplitRows) -> SplitRows:
+        """The same split, with each copy of a row on the side of that row."""
         if self.copies is None:
-            return parts
+            return split
         side = np.empty(len(self), dtype=np.int64)
-        for number, rows in enumerate(parts):
+        for number, rows in enumerate(split):
             side[rows] = number
         side = side[self.copies]
-        return SplitRows(*(np.flatnonzero(side == number) for number in range(len(parts))))
+        return SplitRows(*(np.flatnonzero(side == number) for number in range(len(split))))
 
 
 @dataclass(frozen=True)

@@ -91,7 +91,7 @@ class LargeTable:
         seed: of the hashes.
         test: share of the rows that are held out.
         decimal: the mark before decimals in texts.
-        said: how files of text were read.
+        notes: how files of text were read.
     """
 
     name: str
@@ -101,7 +101,7 @@ class LargeTable:
     seed: int = 0
     test: float = 0.0
     decimal: str = "."
-    said: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def hashes(self) -> dict[str, Any]:
@@ -117,7 +117,7 @@ class LargeTable:
             types = column_types(connection, table)
             for added in ("filename", "file_row_number"):
                 types.pop(added, None)
-            yield Scan(connection, table, self.name, types, self.options, self.decimal, self.said)
+            yield Scan(connection, table, self.name, types, self.options, self.decimal, self.notes)
 
     def query(self, cell: CountQuery) -> SampleQuery:
         """The query that draws rows, before anything is known of the cells."""
@@ -135,7 +135,7 @@ class LargeTable:
         for batch in batches:
             for start in range(0, batch.num_rows, PIECE):
                 piece = plain_frame(batch.slice(start, PIECE).to_pandas())
-                piece.attrs |= {"decimal": self.decimal, "said": " ".join(self.said)}
+                piece.attrs |= {"decimal": self.decimal, "note": " ".join(self.notes)}
                 yield piece
 
     def held_out(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
@@ -246,7 +246,9 @@ def large_table(
             target = f"{quoted_text(str(path))} (FORMAT parquet)"
             scan.run(f"COPY (SELECT * FROM {scan.table}) TO {target}")  # noqa: S608 - names are quoted
             named = {path: "rows"}
-        return LargeTable(scan.name, named, options, decimal=scan.decimal, said=scan.said, **asked)
+        return LargeTable(
+            scan.name, named, options, decimal=scan.decimal, notes=scan.notes, **asked
+        )
 
 
 def _part(query: SampleQuery) -> str:

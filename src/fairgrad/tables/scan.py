@@ -96,7 +96,7 @@ class Scan:
         types: of its columns, by name.
         options: what the user says of the files.
         decimal: the mark before decimals in texts.
-        said: how files of text were read.
+        notes: how files of text were read.
         tell: gets the percentage of a query that is done.
     """
 
@@ -106,7 +106,7 @@ class Scan:
     types: dict[str, str]
     options: ReadingOptions = field(default_factory=ReadingOptions)
     decimal: str = "."
-    said: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     tell: Callable[[float], None] = lambda _: None
 
     @property
@@ -173,7 +173,7 @@ class Scan:
         times = raw[N_ROWS].to_numpy(dtype=np.int64)
         keys = [name for name in query.keys if name not in query.bins]
         frame = read_counted(
-            raw[keys], times, options=self.options, decimal=self.decimal, files=self.said
+            raw[keys], times, options=self.options, decimal=self.decimal, files=self.notes
         )
         self._check_texts(query, raw, times, ReadingReport.of(frame))
         for name, edges in query.bins.items():
@@ -365,7 +365,7 @@ def _table_of(connection: Any, path: Path, name: str) -> str:
 
 
 def _csv_files(files: Sequence[Path], options: ReadingOptions) -> tuple[str, str, tuple[str, ...]]:
-    """Files of text in SQL, their decimal mark, and what is to be said of them."""
+    """Files of text in SQL, their decimal mark, and what is to be notes of them."""
     alike: dict[tuple[Dialect, tuple[str, ...]], list[Path]] = {}
     notes = []
     for path in files:
@@ -379,9 +379,9 @@ def _csv_files(files: Sequence[Path], options: ReadingOptions) -> tuple[str, str
         raise ScanError("the files have different columns")
     if len({dialect.decimal for dialect, _ in alike}) > 1:
         raise ScanError("the files have different decimal marks")
-    parts = [f"SELECT * FROM {_csv_table(*how, paths)}" for how, paths in alike.items()]  # noqa: S608 - names are quoted
+    selects = [f"SELECT * FROM {_csv_table(*how, paths)}" for how, paths in alike.items()]  # noqa: S608 - names are quoted
     first = next(iter(alike))[0]
-    joined = " UNION ALL BY NAME ".join(parts)
+    joined = " UNION ALL BY NAME ".join(selects)
     return f"({joined})", first.decimal, tuple(dict.fromkeys(one for one in notes if one))
 
 

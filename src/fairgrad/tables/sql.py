@@ -208,8 +208,8 @@ class SampleQuery:
 
     def hashed(self) -> str:
         """The hash of a row in SQL."""
-        parts = [f"COALESCE(CAST({quoted_name(name)} AS VARCHAR), '')" for name in self.key]
-        text = self.place or " || '/' || ".join(parts)
+        texts = [f"COALESCE(CAST({quoted_name(name)} AS VARCHAR), '')" for name in self.key]
+        text = self.place or " || '/' || ".join(texts)
         return f"SUBSTR(MD5('{self.seed}/' || {text}), 1, {HASH_DIGITS})"
 
     def cell_name(self, dialect: str = "duckdb") -> str:
