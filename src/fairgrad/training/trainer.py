@@ -349,7 +349,7 @@ class TrainingRun:
         self.stack, self.plan = stack, stack.plan
         self.records: list[History] = []
         self.kept: dict[int, State] = {}
-        self.initial = stack.state()
+        self.sound: State = {}  # before the first step
         self.stopped: list[str | None] = [None] * len(stack.members)
         self.interrupted = False
         self.n_steps, self.steps_done = self.plan.epochs * stack.batches.n_steps, 0
@@ -358,6 +358,7 @@ class TrainingRun:
 
     def go(self, progress: bool | None) -> None:
         """Trains all epochs by single steps."""
+        self.sound = self.stack.state()
         bar = ProgressBar(self.plan.epochs, enabled=progress)
         try:
             for epoch in bar:
@@ -405,7 +406,7 @@ class TrainingRun:
         record, state = self._snapshot()
         diverged = not_finite(state) | ~torch.from_numpy(np.isfinite(record.loss[0]))
         if diverged.any():
-            sound, state = self.kept.get(epoch - 1, self.initial), self.stack.state()
+            sound, state = self.kept.get(epoch - 1, self.sound), self.stack.state()
             for name, tensor in state.items():
                 tensor[diverged] = sound[name][diverged]
             self.stack.load(state)
