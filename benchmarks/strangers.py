@@ -447,6 +447,27 @@ def many_groups(asked: argparse.Namespace) -> None:
                     done.append(dict(zip(keys, key, strict=True)) | found)
                     print(done[-1], flush=True)
                     write_whole(path, pd.DataFrame(done).to_csv(index=False))
+    summary = group_summary(pd.DataFrame(done))
+    write_whole(asked.out / "strangers_groups_summary.csv", summary.to_csv(index=False))
+    print(summary.to_string(index=False))
+
+
+def group_summary(fits: pd.DataFrame) -> pd.DataFrame:
+    """Means over the splits, and which goals they reach; an unfair plain model has mean |F| > .05.
+
+    The price counts as stated if every split warned of it.
+    """
+    keys = ["table", "measure", "model"]
+    fits["stated"] = fits["warnings"].str.contains("Fairness costs")
+    cells = fits.groupby(keys, sort=False)
+    means = cells[["accuracy", "plain_accuracy", "unfairness", "plain_unfairness", "error", "max"]]
+    table = means.mean().round(4).join(cells[["groups", "smallest"]].min())
+    stated, lost = cells["stated"].all(), table["plain_accuracy"] - table["accuracy"]
+    table["not less fair"] = table["unfairness"] <= table["plain_unfairness"] + table["error"]
+    halved = table["unfairness"] <= table["plain_unfairness"] / 2
+    table["halved"] = halved.where(table["plain_unfairness"] > 0.05, "")
+    table["2 points or stated"] = (lost <= COSTLY) | stated
+    return table.assign(splits=cells.size()).reset_index()
 
 
 def beside_plain(problem: FittingProblem, kind: str, method: str, measure: str) -> dict[str, Any]:
