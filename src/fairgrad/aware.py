@@ -228,15 +228,14 @@ def beside(X: Any, columns: Floats, names: Sequence[str]) -> Any:
     return frame
 
 
-def is_aware(model: Any) -> bool:
-    """Whether a model, or the last step of a pipeline, looks at sensitive values to predict."""
-    last = model[-1] if hasattr(model, "steps") else model
-    return bool(getattr(last, "use_sensitive", False))
-
-
 def to_predict(model: Any, sensitive_features: Any) -> dict[str, Any]:
-    """The arguments with which a model's `predict` gets the sensitive values, if it needs them."""
-    return {"sensitive_features": sensitive_features} if is_aware(model) else {}
+    """The arguments with which a model's `predict` gets the sensitive values, if it uses them.
+
+    Of a pipeline the last step counts.
+    """
+    last = model[-1] if hasattr(model, "steps") else model
+    is_aware = getattr(last, "use_sensitive", False)
+    return {"sensitive_features": sensitive_features} if is_aware else {}
 
 
 def with_values(

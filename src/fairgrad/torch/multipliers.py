@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from fairgrad.torch.processes import Processes
     from fairgrad.torch.reading import Reading
 
-BOUNDS = ("c0", "lower", "upper")
-"""Parts of constraints that the fingerprint is made of, beside the coefficients."""
-
 
 class Multipliers(nn.Module):
     """Keeps the multipliers of the constraints and gives each row of a batch its factor.
@@ -81,11 +78,12 @@ class Multipliers(nn.Module):
         self._known_places: tuple[int, ...] = ()
         self._is_on_cpu = True
         self.watch = Watch(groups, is_auto=constants.auto is not None, ignore_index=ignore_index)
+        bounds = ("c0", "lower", "upper")
         self.fingerprint = _fingerprint(
             groups[0].labels,
             groups[0].ids,
             np.concatenate([counted.cell_mass(by_label) for counted in groups]),
-            *(np.concatenate([getattr(one, name) for one in constraints]) for name in BOUNDS),
+            *(np.concatenate([getattr(one, name) for one in constraints]) for name in bounds),
             *(getattr(constants, name) for name in ("row", "cell", "value", "block", "share")),
             *(() if constants.cost is None else (constants.cost,)),
         )

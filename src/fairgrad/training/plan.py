@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from fairgrad.groups import Groups, Ints
 
-SOLVERS = ("sgd", "adam")
-SCHEDULES = ("constant", "cosine")
 
 INITIAL_WEIGHTS, SHUFFLING, DROPOUT = range(3)
 """The independent uses of a seed."""
@@ -80,10 +78,10 @@ class TrainingPlan:
         check_number("dropout", self.dropout, below=1.0)
         if self.average_last != 1:
             check_number("average_last", self.average_last, below=1.0)
-        for name, allowed in {"solver": SOLVERS, "schedule": SCHEDULES}.items():
+        options = {"solver": ["sgd", "adam"], "schedule": ["constant", "cosine"]}
+        for name, allowed in options.items():
             if getattr(self, name) not in allowed:
-                got = getattr(self, name)
-                raise ValueError(f"{name}: expected one of {list(allowed)}, got {got!r}.")
+                raise ValueError(f"{name}: expected one of {allowed}, got {getattr(self, name)!r}.")
 
     def rate_factor(self, progress: Any) -> Any:
         """What learning rates are multiplied by after this share of all steps, or each of many."""
