@@ -82,6 +82,22 @@ def test_a_small_file_of_text_is_sampled_too(here, people, tmp_path):
     assert fit["rows"]["training_and_validation"] < 1_600
 
 
+def test_a_file_that_cannot_be_sampled_says_so(here, people, tmp_path):
+    few = people.iloc[:800][["age", "hours-per-week", "sex", "income"]]
+    few.rename(columns={"hours-per-week": "hours"}).to_stata(tmp_path / "people.dta")
+    ask = (*ASK, "--train-rows", "500", "--epochs", "2", "--folds", "0", "--json")
+    ran = here("fit", tmp_path / "people.dta", *ask, "-o", tmp_path / "model").check().json
+    assert ran["notes"][0].startswith("All 800 rows are used: --train-rows has no effect")
+
+
+def test_a_table_of_a_database_is_to_be_exported(here, tmp_path):
+    with duckdb.connect(str(tmp_path / "people.duckdb")) as connection:
+        connection.execute("CREATE TABLE people AS SELECT 1 AS income, 2 AS sex")
+    for table in ("people.duckdb::people", "people.duckdb"):
+        ran = here("fit", tmp_path / table, *ASK, "-o", tmp_path / "model")
+        ran.refused(table, "export it to a Parquet file")
+
+
 def test_a_frontier_of_a_sample(here, folder):
     ran = here("frontier", folder, *ASK, "--train-rows", "1500", "--points", "6").check()
     assert "of 6,000 rows" in " ".join((ran.out + ran.err).split())

@@ -134,6 +134,8 @@ def read_prepared(request: FitRequest, folder: Path) -> PreparedTable:
     unused = [text for text in options.missing if text not in taken]
     if unused:
         raise ValueError(f"--missing names {unused[0]!r}, which is not a value of the table")
+    if not sampled and len(frame) * (1 - request.test_size) > request.train_rows:
+        sampled = f"All {len(frame):,} rows are used: --train-rows has no effect on such files."
     prepared = prepare(frame, request)
     return replace(prepared, notes=(sampled, *prepared.notes)) if sampled else prepared
 

@@ -123,6 +123,8 @@ def table_files(table: TableSource) -> list[Path]:
     if not isinstance(table, str | Path):
         return [file for one in table for file in table_files(one)]
     path = Path(table).expanduser()
+    if database_table(table) is not None:
+        raise ValueError(f"{table} is in a database; export it to a Parquet file first")
     if str(table) == STDIN or path.is_fifo():
         return [_spooled(str(table))]
     if path.is_dir():
