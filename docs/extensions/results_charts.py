@@ -320,7 +320,7 @@ def published_sources() -> list[str]:
 OPENING = {
     "fairprojection": ("FairProjection", "COMPAS, race", "equalized_odds"),
     "ffb": ("FFB", "Adult, sex", "demographic_parity"),
-    "abcfair": ("ABCFair", "ACSIncome, sex", "equality_of_opportunity"),
+    "abcfair": ("ABCFair", "ACSIncome, sex", "demographic_parity"),
     "linearpost": ("LinearPost", "Communities, race", "demographic_parity"),
     "oxonfair": ("OxonFair", "Adult, race in 5 groups", "demographic_parity"),
 }
