@@ -251,7 +251,7 @@ def test_a_figure_at_the_tolerance_takes_very_many_rows():
     (finding,) = Audit(y, pred, s, measures="accuracy_parity", tolerance=0.2).findings
     assert finding.judgement.value == pytest.approx(0.2)
     assert sum(finding.rows_needed.more.values()) > 100 * len(y)
-    assert finding.rows_needed.high > 1_000 * len(y)
+    assert finding.rows_needed.high is None
 
 
 def selected(rates, rows=2000):

@@ -25,8 +25,8 @@ CHANCE = 0.8
 """Of settling a verdict with the rows advised."""
 QUANTILES = (0.5, 0.8, 0.2)
 """Where the true differences of groups lie: in the middle, at the least, at the most."""
-MOST_ROWS = 1e9
-"""Beyond this many rows per group, more of them are no honest advice."""
+MOST_ROWS = 1e6
+"""More rows per group, and more than 100 times those there are, are no honest advice."""
 LEAST_MORE = 0.1
 """Share of every group's rows that is advised at least."""
 STEPS = 48
@@ -40,7 +40,7 @@ class RowsNeeded(NamedTuple):
     Attributes:
         more: of each group, by name.
         low: in all, if groups differ as little as the data allow.
-        high: in all, if they differ as much; None if no number of rows would then settle it.
+        high: in all, if they differ as much; None if a million rows per group would not.
     """
 
     more: dict[str, int]
@@ -51,7 +51,7 @@ class RowsNeeded(NamedTuple):
 def rows_needed(
     comparison: Comparison, table: CountTable, fair: Interval, error: tuple[float, float]
 ) -> RowsNeeded | None:
-    """About how many more rows of each group settle a verdict; None if no number does.
+    """About how many more rows of each group settle a verdict; None if a million would not.
 
     Args:
         comparison: what is compared.
@@ -107,7 +107,8 @@ def _more_rows(
         return _chance(comparison, rate, growth, fair, error)
 
     # The mix of groups changes with the rows, and levels with it: look step by step.
-    grid = np.linspace(np.log(max(size.min(), 1.0)), np.log(MOST_ROWS), STEPS)
+    most = max(MOST_ROWS, 100 * size.max())
+    grid = np.linspace(np.log(max(size.min(), 1.0)), np.log(most), STEPS)
     enough = next((i for i, at in enumerate(grid) if chance(at) >= CHANCE), None)
     if enough is None:
         return None

@@ -258,7 +258,7 @@ def advice(finding: Finding) -> str:
     if needed is None and finding.table.soft is not None:
         return "Knowing the group of every row would not settle it. Audit more rows."
     if needed is None:
-        return "No number of rows would settle it: the figure is at the tolerance, or not defined."
+        return "A million rows per group may not settle it: the level is close to the tolerance."
     groups = finding.table.groups
     people = dict(zip(groups.names, people_names(groups), strict=True))
     largest = sorted(needed.more.items(), key=lambda item: -item[1])
