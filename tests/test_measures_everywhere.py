@@ -191,7 +191,7 @@ def test_the_program(tmp_path):
     [
         (["--measure", "precision>=0.8"], "'precision>=0.8' is none of"),
         (["--within", "town"], "--within is 'town'"),
-        (["--within", "sex"], "no sensitive column is left"),
+        (["--within", "sex"], "none is left to compare"),
         (["--measure", "four_fifths_rule"], "needs the desirable value of 'rank'"),
     ],
 )
