@@ -56,10 +56,9 @@ SMALLEST, LARGEST = 0.002, 0.3
 class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untyped base
     """The trade-off between accuracy and fairness: one model for every epsilon.
 
-    The library's own classifier is trained for all epsilons in one pass, at a small multiple of
-    the time of one model; each model is the one that its own `fit` gives. Any other estimator with
-    an epsilon is fitted once for each. Models are judged, and chosen, on rows they were not trained
-    on.
+    `FairGradClassifier` is trained for all epsilons in one pass, which takes about half as long as
+    separate fits and gives the same models. Any other estimator with an epsilon is fitted once for
+    each. Models are judged, and chosen, on rows they were not trained on.
 
     Args:
         estimator: a `FairGradClassifier` (the default), a Pipeline that ends in one, or any other
