@@ -37,3 +37,5 @@ def test_groups_whose_values_are_codes_are_named_with_their_column():
     assert words.people_names(rows.groups.marginal("sex")) == ["women", "men"]
     answers = group_rows([0, 1] * 2, {"black": ["no", "no", "yes", "yes"]})
     assert words.people_names(answers.groups) == ["black no", "black yes"]
+    regions = group_rows([0, 1] * 2, {"region": ["N", "S", "N", "S"]})
+    assert words.people_names(regions.groups) == ["N", "S"]

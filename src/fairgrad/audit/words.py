@@ -176,18 +176,21 @@ def short_names(groups: Groups) -> list[str]:
 def people_names(groups: Groups) -> list[str]:
     """`short_names`, with women and men for Female and Male, and "black yes" for a code."""
 
-    def named(attribute: str, value: str) -> str:
-        if attribute.casefold() in {"sex", "gender"} and value.casefold() in PEOPLE:
-            return PEOPLE[value.casefold()]
+    def named(attribute: str, values: NDArray[Any]) -> list[str]:
         column = "group" if attribute == "sensitive_features" else attribute
-        says_little = value.casefold() in YES_OR_NO or not any(map(str.isalpha, value))
-        return f"{column} {value}" if says_little else value
+        texts = [str(value) for value in values]
+        says_little = {*map(str.casefold, texts)} <= YES_OR_NO
+        people = PEOPLE if attribute.casefold() in {"sex", "gender"} else {}
+        return [
+            f"{column} {text}"
+            if says_little or not any(map(str.isalpha, text))
+            else people.get(text.casefold(), text)
+            for text in texts
+        ]
 
+    named_values = [*map(named, groups.attributes, groups.values)]
     names = [
-        ", ".join(
-            named(attribute, str(values[code]))
-            for attribute, values, code in zip(groups.attributes, groups.values, codes, strict=True)
-        )
+        ", ".join(values[code] for values, code in zip(named_values, codes, strict=True))
         for codes in groups.codes
     ]
     return names if len({*names}) == len(names) else short_names(groups)
