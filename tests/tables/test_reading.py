@@ -213,6 +213,16 @@ def test_long_integers_are_numbers_in_every_piece(write, monkeypatch):
     assert read_table(path)["a"].tolist() == [1e20, 1.5, *[1e20] * 4, 1.5, 1.5]
 
 
+def test_reading_tells_how_much_is_done(tmp_path):
+    path = tmp_path / "long.csv"
+    pd.DataFrame({"a": np.arange(200_000)}).to_csv(path, index=False)
+    shares = []
+    assert len(read_table(path, done=shares.append)) == 200_000
+    assert len(shares) > 1
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
+
+
 @settings(max_examples=30, deadline=None)
 @given(
     st.lists(st.lists(st.sampled_from(VALUES), min_size=1, max_size=3), min_size=1, max_size=4),

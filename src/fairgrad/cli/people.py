@@ -11,6 +11,7 @@ import pandas as pd
 from fairgrad.audit import Audit
 from fairgrad.audit.counts import RowCounts
 from fairgrad.audit.words import conjoined, n_of
+from fairgrad.cli import output
 from fairgrad.cli.request import (
     RATIOS,
     audit_tolerance,
@@ -203,7 +204,9 @@ def read_people(
     dates = [name for model in models for name in model.encoder.date_columns_]
     # Identifiers that repeat show that rows belong together, unless the caller said so.
     ids = [] if request.cluster else [n for n in names if IDENTIFIER.fullmatch(n.strip())]
-    frame = read_table(table, list(dict.fromkeys([*needed, *ids])), options=reading, texts=dates)
+    with output.progress_bar(1.0, "reading") as bar:
+        read = list(dict.fromkeys([*needed, *ids]))
+        frame = read_table(table, read, options=reading, texts=dates, done=bar.update)
     notes = ReadingReport.of(frame).sentences(wanted, gaps=True)
     notes += repeated_identifiers(frame[ids]) if ids else []
     frame = frame if select is None else select(frame)

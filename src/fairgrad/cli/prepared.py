@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from fairgrad.cli import output
 from fairgrad.measures import uses_desirable
 from fairgrad.membership import Membership, MembershipModel
 from fairgrad.splitting import SplitRows, three_parts
@@ -129,7 +130,8 @@ def read_prepared(request: FitRequest, folder: Path) -> PreparedTable:
     if request.key:
         raise ValueError("--key has no effect: the table is not sampled; leave it out")
     names = [name for name in column_names(table, options) if name not in request.columns.drop]
-    frame = read_table(table, names, options=options)
+    with output.progress_bar(1.0, "reading") as bar:
+        frame = read_table(table, names, options=options, done=bar.update)
     taken = {text for texts in ReadingReport.of(frame).gaps.values() for text in texts}
     unused = [text for text in options.missing if text not in taken]
     if unused:

@@ -18,7 +18,7 @@ import zipfile
 import zlib
 from collections.abc import Sequence
 from contextlib import nullcontext
-from functools import lru_cache, partial
+from functools import lru_cache
 from glob import glob
 from importlib import import_module
 from importlib.util import find_spec
@@ -312,14 +312,23 @@ def read_table(
     *,
     options: ReadingOptions | None = None,
     texts: Sequence[str] = (),
+    done: Callable[[float], object] | None = None,
 ) -> pd.DataFrame:
     """The whole table: numbers as numbers, dates as dates, everything else as categories.
+
+    `done` is called with the share of the table that has been read.
 
     Raises:
         ValueError: if a file cannot be read, or the table holds no rows.
         FileNotFoundError: if there is no such file.
     """
-    read = partial(pieces, table, options=options)
+
+    def read(names: Sequence[str] | None, as_texts: Sequence[str]) -> Iterator[pd.DataFrame]:
+        for piece in pieces(table, names, as_texts, options=options):
+            if done is not None:
+                done(piece.attrs.get("done", 0.0))
+            yield piece
+
     return read_pieces(read, table_name(table), columns, options=options, texts=texts)
 
 
