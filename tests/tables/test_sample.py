@@ -79,7 +79,9 @@ def test_rows_are_drawn_by_their_digests_and_weights_restore_the_cells(tmp_path,
     table = large_table(folder, ReadingOptions(), tmp_path, seed=7, test=0.2, key=key)
     roles = ColumnRoles("hired", ("sex", "age"), bins=ROLES.bins)
     rows, sample = draw_sample(table, roles, 1_000)
-    held_out = pd.concat(table.held_out(["id"]))["id"]
+    pieces = list(table.held_out(["id"]))
+    assert pieces[-1].attrs["done"] == pytest.approx(1.0, abs=0.1)  # of the expected number
+    held_out = pd.concat(pieces)["id"]
 
     names = [f"7/{one}" for one in frame["id"]]
     if not key:

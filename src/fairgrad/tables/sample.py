@@ -147,7 +147,12 @@ class LargeTable:
                 f"SELECT {chosen} FROM {scan.table} WHERE {query.hashed()} < "  # noqa: S608 - as above
                 f"{quoted_text(query.held_out_limit)}"
             )
-            yield from self.pieces(scan, sql)
+            n_rows = scan.run(f"SELECT count(*) AS n FROM {scan.table}")["n"].item()  # noqa: S608
+            n_read, expected = 0, max(1.0, self.test * n_rows)
+            for piece in self.pieces(scan, sql):
+                n_read += len(piece)
+                piece.attrs["done"] = min(1.0, n_read / expected)
+                yield piece
 
 
 @dataclass(frozen=True, eq=False)
