@@ -365,7 +365,7 @@ def _table_of(connection: Any, path: Path, name: str) -> str:
 
 
 def _csv_files(files: Sequence[Path], options: ReadingOptions) -> tuple[str, str, tuple[str, ...]]:
-    """Files of text in SQL, their decimal mark, and what is to be notes of them."""
+    """Files of text in SQL, their decimal mark, and notes on how they were read."""
     alike: dict[tuple[Dialect, tuple[str, ...]], list[Path]] = {}
     notes = []
     for path in files:
