@@ -179,6 +179,7 @@ OUT_OF_REACH = (
     "No {} up to 0.2 gives a useful model: the groups of this table differ too much, or are too "
     "small, for a claim of fairness."
 )
+SAME_DECISIONS = "The fair model makes the same decisions as the plain one"
 NOT_LEARNT = (
     "The plain model is no better ({0.merit} {0.accuracy:.4f}): these features hardly predict the "
     "label."
@@ -224,7 +225,6 @@ def find_fault(
     """
     decided, usual = fair.predicted, None if plain is None else plain.predicted
     is_plain = decided is not None and usual is not None and np.array_equal(decided, usual)
-    same = "The fair model makes the same decisions as the plain one"
     faults = [_of_constants(fair, constants, labels, rows)]
     best = max((constant.accuracy for constant in constants), default=0.0)
     if faults[0] and plain is not None and plain.accuracy < best + LEAST_GAIN:
@@ -234,12 +234,13 @@ def find_fault(
         if plain is not None:
             faults[0] = faults[0] or _of_fairness(fair, plain, rows, noise or 0.0)
             faults.append(_of_price(fair, plain, rows, is_new=noise is not None))
-        faults += [f"{same}."] if faults[0] and is_plain else []
+        faults += [f"{SAME_DECISIONS}."] if faults[0] and is_plain else []
     fault = " ".join(filter(None, faults))
     if fault:
         return f"{fault} {suggestions}"
     is_told = is_plain and noise is None and suggestions.asked != math.inf
-    return f"{same}, which already keeps {suggestions.bound} ({rows} rows)." if is_told else None
+    already = f"{SAME_DECISIONS}, which already keeps {suggestions.bound} ({rows} rows)."
+    return already if is_told else None
 
 
 def _of_constants(

@@ -13,7 +13,7 @@ import pytest
 from fairgrad.cli.options import parse_map
 from fairgrad.cli.people import match_labels
 from fairgrad.cli.request import FitRequest
-from fairgrad.cli.training import OPTIONS, TrainedModels, in_terms
+from fairgrad.cli.training import TrainedModels
 from fairgrad.measures import On
 from fairgrad.tables.roles import ColumnRoles
 from fairgrad.usefulness import FEWER, ModelFigures, Suggestions, find_fault
@@ -352,6 +352,6 @@ def test_faults_on_pages_have_no_options_and_no_symbols(fair, enough):
     suggestions = Suggestions(asked=0.05, enough=enough, fewer=FEWER)
     plain = ModelFigures(0.82, 0.2, 0.2)
     fault = find_fault(fair, constants, plain, ["no", "yes"], suggestions, "validation")
-    trained = TrainedModels(None, None, None, 0, faults=(in_terms(OPTIONS, fault),))
+    trained = TrainedModels(None, None, None, 0, warned=(fault,))
     assert re.search(r"--(tolerance|use-sensitive|min-group)", trained.faults[0])
     assert not re.search(r"--|\||=|_|epsilon", trained.plain_faults[0])

@@ -28,10 +28,10 @@ from fairgrad.cli.request import AuditRequest, audit_tolerance, guessed_desirabl
 from fairgrad.frontier import Frontier, epsilon_grid
 from fairgrad.sklearn import FairDecisionClassifier, FairGradClassifier
 from fairgrad.tables.reading import table_name
-from fairgrad.usefulness import FairnessWarning
+from fairgrad.usefulness import SAME_DECISIONS, FairnessWarning
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
@@ -40,28 +40,22 @@ if TYPE_CHECKING:
     from fairgrad.cli.request import FitRequest
     from fairgrad.tables.roles import ColumnRoles
 
-OPTIONS = {
-    "min_group=0": "--min-group 0",
-    "min_group": "--min-group",
-    "epsilon=": "--tolerance ",
-    "epsilon": "--tolerance",
-    "use_sensitive=True": "--use-sensitive",
-    "max_unfairness": "--max-unfairness",
-    "larger tolerance": "larger --tolerance",
+TERMS = {
+    "min_group=0": ("--min-group 0", "a minimum size of 0"),
+    "min_group": ("--min-group", "the minimum size of groups"),
+    "No epsilon": ("No --tolerance", "No tolerance"),
+    "larger epsilon": ("larger --tolerance", "larger tolerance"),
+    "larger tolerance": ("larger --tolerance", "larger tolerance"),
+    "epsilon=": ("--tolerance ", "The tolerance of "),
+    "epsilon": ("--tolerance", "tolerance"),
+    "use_sensitive=True": ("--use-sensitive", "sensitive values as inputs"),
+    "max_unfairness": ("--max-unfairness", "bound on unfairness"),
+    "max |F|": ("max |F|", "largest gap"),
 }
-"""What the library's arguments are called by the program, in sentences about a fit."""
+"""Words in the library's sentences about a fit, and those of the program and of its pages.
 
-PLAIN_TERMS = {
-    "--min-group 0": "a minimum size of 0",
-    "--min-group": "the minimum size of groups",
-    "larger --tolerance": "larger tolerance",
-    "No --tolerance": "No tolerance",
-    "--tolerance ": "The tolerance of ",
-    "--use-sensitive": "sensitive values as inputs",
-    "--max-unfairness": "bound on unfairness",
-    "max |F|": "largest gap",
-}
-"""What options and symbols are called for readers who do not use the program."""
+Readers of report and model card may not use the program.
+"""
 
 TREES = 300
 
@@ -82,7 +76,7 @@ class TrainedModels:
         frontier: all models, if they are to be shown.
         chosen: the position of the chosen one among them.
         notes: warnings raised by the training.
-        faults: what is wrong with the chosen model, as `fairgrad.usefulness` says it.
+        warned: what is wrong with the chosen model, as `fairgrad.usefulness` says it.
     """
 
     fair: Any
@@ -90,12 +84,17 @@ class TrainedModels:
     frontier: Frontier | None
     chosen: int
     notes: tuple[str, ...] = ()
-    faults: tuple[str, ...] = ()
+    warned: tuple[str, ...] = ()
+
+    @property
+    def faults(self) -> list[str]:
+        """What is wrong with the chosen model, with the names of options."""
+        return [in_terms(fault) for fault in self.warned]
 
     @property
     def plain_faults(self) -> list[str]:
-        """The faults for report and model card, whose readers may not use the program."""
-        return [in_terms(PLAIN_TERMS, fault) for fault in self.faults]
+        """The same for report and model card."""
+        return [in_terms(fault, on_pages=True) for fault in self.warned]
 
 
 @dataclass(frozen=True, eq=False)
@@ -304,25 +303,22 @@ def train(
     notes += _about_awareness(models[chosen], prepared.columns)
     judged = frontier.audits_["validation"]
     if plain is not None and (judged[chosen].predicted == judged[plain].predicted).all():
-        notes.append(
-            "The fair model makes the same decisions as the plain one on all validation rows: "
-            "fairness changes nothing here."
-        )
+        notes.append(f"{SAME_DECISIONS} on all validation rows: fairness changes nothing here.")
     faults = [str(one.message) for one in caught if one.category is FairnessWarning]
     return TrainedModels(
         models[chosen],
         None if plain is None else models[plain],
         frontier if request.points is not None else None,
         chosen,
-        notes=tuple(in_terms(OPTIONS, note) for note in dict.fromkeys(notes)),
-        faults=tuple(in_terms(OPTIONS, fault) for fault in dict.fromkeys(faults)),
+        notes=tuple(map(in_terms, dict.fromkeys(notes))),
+        warned=tuple(dict.fromkeys(faults)),
     )
 
 
-def in_terms(terms: Mapping[str, str], sentence: str) -> str:
-    """A sentence with other terms, all replaced at once: a result is not replaced again."""
-    pattern = "|".join(map(re.escape, terms))
-    return re.sub(pattern, lambda match: terms[match[0]], sentence)
+def in_terms(sentence: str, *, on_pages: bool = False) -> str:
+    """A sentence with the `TERMS` of the program, all replaced at once: none is replaced again."""
+    pattern = "|".join(map(re.escape, TERMS))
+    return re.sub(pattern, lambda match: TERMS[match[0]][on_pages], sentence)
 
 
 def _largest_epsilon(prepared: PreparedTable, request: FitRequest) -> float:
