@@ -309,13 +309,8 @@ class Constraints:
         """Slackens by epsilon, or by one standard error of a level where that is more.
 
         Levels of few people are mostly noise, and a model that fits it is less fair on new rows.
-        The standard error of ``F_j = r_j - sum over its block of share_i r_i`` follows from
-
-            var F_j = (1 - 2 share_j) var r_j + sum over the block of share_i^2 var r_i,
-
-        where a cell of n rows adds ``R_jk^2 / 4n`` to the variance of ``r_j``. This is the largest
-        possible variance, so no model is needed. Epsilon 0 stays exact fairness. With sample
-        weights, n is ``(sum of w)^2 / sum of w^2``.
+        A cell of n rows has an error rate of variance ``1 / 4n`` at most, so no model is needed.
+        Epsilon 0 stays exact fairness. With sample weights, n is ``(sum of w)^2 / sum of w^2``.
 
         Args:
             rows: whose levels are constrained.
@@ -333,18 +328,32 @@ class Constraints:
             array([0.02, 0.05])
         """
         slack = _vector(epsilon, len(self.c0), "epsilon")
-        matrix, cell = self.coefficients, rows.cell(self.by_label)
+        cell = rows.cell(self.by_label)
         weight = np.ones(len(cell)) if rows.weight is None else rows.weight / rows.weight.max()
         total, squares = (count_rows(cell, self.n_cells, weight**power) for power in (1, 2))
-        variance = 0.25 * np.divide(squares, total**2, out=np.zeros(len(total)), where=total > 0)
+        largest = 0.25 * np.divide(squares, total**2, out=np.zeros(len(total)), where=total > 0)
+        error = self.standard_errors(largest)
+        return self.slacken(np.where(slack > 0, np.maximum(slack, error), slack))
+
+    def standard_errors(self, variance: Floats) -> Floats:
+        """(J,) standard errors of the levels, from the variances of the cells' rates, (K,).
+
+        With ``F_j = r_j - sum over its block of share_i r_i``,
+
+            var F_j = (1 - 2 share_j) var r_j + sum over the block of share_i^2 var r_i,
+
+        where a cell adds ``R_jk^2`` times its variance to ``var r_j``.
+        """
+        matrix = self.coefficients
         each = np.bincount(
             matrix.row,
             matrix.value**2 * variance[matrix.cell % self.n_cells],
             minlength=len(matrix.block),
         )
         pooled = np.bincount(matrix.block, matrix.share**2 * each, minlength=matrix.n_blocks)
-        error = np.sqrt(np.maximum((1 - 2 * matrix.share) * each + pooled[matrix.block], 0.0))
-        return self.slacken(np.where(slack > 0, np.maximum(slack, error), slack))
+        squares = (1 - 2 * matrix.share) * each + pooled[matrix.block]
+        errors: Floats = np.sqrt(np.maximum(squares, 0.0))
+        return errors
 
     def gaps(self, levels: Floats) -> Floats:
         """(..., J) how unfair each level is by the definition, ignoring the slack."""

@@ -399,12 +399,11 @@ def _noise_of_worst(
 
     Only rows that both models decide differently change it.
     """
-    cell, matrix = rows.cell(constraints.by_label), constraints.coefficients
+    cell = rows.cell(constraints.by_label)
     n, n_changed = (count_rows(cell, constraints.n_cells, w) for w in (None, decided != usual))
-    variance = (n_changed / np.maximum(n, 1.0) ** 2)[matrix.cell % constraints.n_cells]
-    errors = np.bincount(matrix.row, matrix.value**2 * variance, minlength=len(constraints.c0))
+    errors = constraints.standard_errors(n_changed / np.maximum(n, 1.0) ** 2)
     gaps = constraints.gaps(constraints.levels(cell_rates(constraints, rows, decided)))
-    return 2.0 * float(errors[np.nan_to_num(gaps).argmax()] ** 0.5)
+    return 2.0 * float(errors[np.nan_to_num(gaps).argmax()])
 
 
 def non_dominated(accuracy: Any, unfairness: Any) -> NDArray[np.bool_]:
