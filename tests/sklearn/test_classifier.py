@@ -303,7 +303,7 @@ def test_interruption_leaves_a_model(hiring, monkeypatch, hidden):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Stack, "step", interrupted)
-    monkeypatch.setattr(linear, "run_epoch", interrupted)
+    monkeypatch.setattr(linear.compiled_code, "epoch", interrupted)
     model = FairGradClassifier(fairness_rate=0.05, hidden_layer_sizes=hidden)
     with pytest.warns(UserWarning, match="interrupted"):
         model.fit(hiring.X, hiring.y, sensitive_features=hiring.sex)

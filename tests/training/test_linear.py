@@ -159,21 +159,21 @@ def test_interruption_keeps_the_epochs_that_are_complete(table):
     plan, short = (TrainingPlan(epochs=epochs, keep=2, **ODDS) for epochs in (9, 3))
     members = [Member(**FAIR), Member(weight_decay=0.1, **FAIR)]
     complete = train(table, members, short)
-    run_epoch, calls = linear.run_epoch, iter(range(100))
+    run_epoch, calls = linear.compiled_code.epoch, iter(range(100))
 
     def interrupted(*arguments):
         if next(calls) == 3:  # the fourth epoch
             raise KeyboardInterrupt
         return run_epoch(*arguments)
 
-    with patch.object(linear, "run_epoch", interrupted):
+    with patch.object(linear.compiled_code, "epoch", interrupted):
         training = train(table, members, plan)
     assert training.interrupted
     assert_same(training, complete, atol=1e-12)
 
 
 def test_interruption_of_the_first_epoch_still_gives_a_model(data, table):
-    with patch.object(linear, "run_epoch", side_effect=KeyboardInterrupt):
+    with patch.object(linear.compiled_code, "epoch", side_effect=KeyboardInterrupt):
         training = train(table, [Member(**FAIR)], TrainingPlan(epochs=3, **ODDS))
     assert training.interrupted
     assert training.state(0)["network.parameters"].shape == (1, data[0].shape[1] + 1)

@@ -21,7 +21,7 @@ from fairgrad.training import (
     residual,
 )
 from fairgrad.training.networks import Descent, drop
-from fairgrad.training.trainer import errors
+from fairgrad.training.trainer import predictions
 
 
 @pytest.mark.parametrize("n_outputs", [1, 3])
@@ -64,13 +64,14 @@ def test_counts_are_those_of_each_row(members, rows, seed, weighted):
     plan = TrainingPlan(fairness_measure="accuracy_parity", cost_matrix=np.ones((3, 3)) - np.eye(3))
     fairness = Stack(table, [Member()] * members, plan).fairness
     index = torch.from_numpy(rng.integers(0, n, rows))
-    outcome = torch.from_numpy(rng.integers(0, 3, (members, rows)))
-    expected = np.zeros((members, 3, fairness.n_cells))
+    predicted = torch.from_numpy(rng.integers(0, 3, (members, rows)))
+    expected = np.zeros((members, 4, fairness.n_cells))
     for m, i in np.ndindex(members, rows):
         row = index[i]
         cell = table.label[row] * table.groups.n_groups + table.group[row]
-        expected[m, outcome[m, i], cell] += 1.0 if table.weight is None else table.weight[row]
-    np.testing.assert_allclose(fairness.count(index, outcome, 3), expected, atol=1e-12)
+        weight = 1.0 if table.weight is None else table.weight[row]
+        expected[m, 1 + predicted[m, i], cell] += weight
+    np.testing.assert_allclose(fairness.count(index, predicted), expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("n_outputs", [1, 4])
@@ -89,7 +90,7 @@ def test_losses_and_residuals_are_cross_entropy_and_its_gradient(n_outputs):
     expected.sum().backward()
     torch.testing.assert_close(residual(scores.detach(), label), scores.grad)
     expected_wrong = logits.argmax(-1) != label
-    assert torch.equal(errors(scores.detach(), label).bool(), expected_wrong)
+    assert torch.equal(predictions(scores.detach()) != label, expected_wrong)
 
 
 @pytest.mark.parametrize("solver", ["sgd", "adam"])

@@ -15,7 +15,7 @@ import torch
 from fairgrad import dual
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from torch import Tensor
 
@@ -61,9 +61,9 @@ def _load() -> Any:
     return None
 
 
-_step: Any = _load()
+compiled_code: Any = _load()
 
-is_compiled = _step is not None
+is_compiled = compiled_code is not None
 """Whether steps on the CPU are compiled code; if not, they are tensor operations."""
 
 
@@ -100,7 +100,7 @@ class CompiledStep:
         self._alive = (arrays, tables)  # the problem holds nothing but their addresses
         auto = constants.auto
         rates = (0.0, 1.0, 1.0) if auto is None else (auto.per_rows, auto.horizon, auto.pool)
-        self.problem = _step.prepare(
+        self.problem = compiled_code.prepare(
             (
                 n_cells,
                 n_cells if lookup is None else lookup.n_slots,
@@ -153,7 +153,7 @@ class CompiledStep:
             None if a value was never seen, a label has no score or all are to be ignored. Nothing
             has changed then.
         """
-        offset: float | None = _step.step(
+        offset: float | None = compiled_code.step(
             self.problem,
             label.shape[0],
             scores.shape[1] if wrong is None else 0,
@@ -175,30 +175,6 @@ class CompiledStep:
 def is_single(tensor: Tensor) -> bool:
     """Whether compiled code can read it; subclasses may have no memory of their own."""
     return type(tensor) is torch.Tensor and tensor.dtype is torch.float32 and tensor.is_contiguous()
-
-
-def linear_models(
-    step: CompiledStep, sizes: Sequence[int], arrays: Sequence[Tensor | None]
-) -> tuple[Any, ...]:
-    """Linear models for `run_epoch`; sizes and arrays as ``prepare_models`` in the C file says."""
-    contiguous = [None if array is None else array.contiguous() for array in arrays]
-    addresses = tuple(0 if array is None else array.data_ptr() for array in contiguous)
-    models = _step.prepare_models(step.problem, tuple(map(int, sizes)), addresses)
-    return models, contiguous, step  # the first holds nothing but addresses of the others
-
-
-def run_epoch(
-    models: tuple[Any, ...], epoch: int, place: int, rows: Tensor | None, factors: Tensor | None
-) -> bool:
-    """Trains linear models for an epoch, or judges them; whether all numbers are finite.
-
-    Without rows, the models after the last epoch are judged by the rows that are there for it.
-    How good they are is written at `place`, unless that is -1.
-    """
-    where, n = (0, 0) if rows is None else (rows.data_ptr(), rows.shape[0])
-    of_rates = 0 if factors is None else factors.data_ptr()
-    finite: bool = _step.epoch(models[0], epoch, place, where, n, of_rates)
-    return finite
 
 
 def _tables(lookup: CellLookup) -> tuple[tuple[int, int, int], ...]:

@@ -97,57 +97,44 @@ class StackedFairness:
             return on_outcomes(constraints, groups)
         return split_by_label(constraints, groups) if self._is_auto else constraints
 
-    def row_factors(self, rows: Tensor, wrong: Tensor) -> Tensor:
+    def row_weights(self, rows: Tensor, predicted: Tensor) -> Tensor:
         """What each row's loss is multiplied by: ``w[cell of i] * weight_i / sum of weights``.
 
-        Updates the state first, as the paper's algorithm does, by which rows (B,) each member
-        predicts wrongly, (M, B). Gives (M, B), or (1, B) if no member is to be made fair.
+        Updates the state first, as the paper's algorithm does, by the index of the label that each
+        member predicts for the rows (B,), (M, B). Gives (M, 1, B), or (1, 1, B) if no member is to
+        be made fair. For measures of what is predicted (M, L, B), the weight of each label.
         """
-        share = self._shares(rows)
+        if self.table.weight is None:
+            share = torch.full((len(rows),), 1 / len(rows), dtype=self.table.dtype)
+        else:
+            share = self.table.weight[rows]
+            share = share / share.sum().clamp(min=dual.NOTHING)
         if not self.is_active:
-            return share[None]
-        self.step(self.count(rows, wrong.long(), 2), rows)
-        cell_weights = torch.from_numpy(self.weights[:, 0]).to(share.dtype)
-        return cell_weights[:, self.code[rows]] * share
-
-    def row_targets(self, rows: Tensor, predicted: Tensor) -> Tensor:
-        """What each label of each row weighs, (M, L, B), for measures of what is predicted.
-
-        ``t[cell of i, l] * weight_i / sum of weights``. Updates the state first, by the index of
-        the label that each member predicts, (M, B).
-        """
-        share = self._shares(rows)
-        self.step(self.count(rows, predicted + 1, 1 + self.n_outcomes), rows)
+            return share[None, None]
+        joint = self.count(rows, predicted).transpose(0, 1).flatten(1).numpy()
+        n_rows = None
+        if self.table.weight is not None:
+            n_rows = np.float64((self.table.weight[rows] > 0).sum())
+        self.state, weights = dual.step(self.constants, self.state, joint, n_rows)
+        self.weights = self._by_member(weights)
         cell_weights = torch.from_numpy(self.weights).to(share.dtype)
         return cell_weights[:, :, self.code[rows]] * share
 
-    def count(self, rows: Tensor, outcome: Tensor, n_outcomes: int) -> Tensor:
-        """(M, n_outcomes, K) rows of each member by outcome, a number from 0, (M, B)."""
-        place = torch.arange(self.n_members)[:, None] * n_outcomes + outcome
+    def count(self, rows: Tensor, predicted: Tensor) -> Tensor:
+        """(M, 2, K) rows of each member predicted rightly and wrongly; (M, 1 + L, K) by label."""
+        outcome = predicted + 1
+        if self.n_outcomes == 1:
+            outcome = (predicted != self.table.label[rows]).long()
+        size = (self.n_members, 1 + self.n_outcomes, self.n_cells)
+        place = torch.arange(self.n_members)[:, None] * size[1] + outcome
         place = place * self.n_cells + self.code[rows]
         weight = torch.ones(1, dtype=torch.float64)
         if self.table.weight is not None:
             weight = self.table.weight[rows].double()
-        size = (self.n_members, n_outcomes, self.n_cells)
         counts: Tensor = count_rows(
             place.view(-1), math.prod(size), weight.expand(place.shape).reshape(-1)
         )
         return counts.view(size)
-
-    def step(self, counts: Tensor, rows: Tensor) -> None:
-        """Takes in counts of a batch, (M, 2, K) or (M, 1 + L, K): new state and weights."""
-        joint = counts.transpose(0, 1).reshape(counts.shape[1], -1).numpy()
-        weight, n_rows = self.table.weight, None
-        if weight is not None:
-            n_rows = np.float64((weight[rows] > 0).sum())
-        self.state, weights = dual.step(self.constants, self.state, joint, n_rows)
-        self.weights = self._by_member(weights)
-
-    @property
-    def net_multipliers(self) -> Floats:
-        """(M, J) one multiplier per constraint, lambda - delta."""
-        net: Floats = dual.net_multipliers(self.constants, self.state.multipliers)
-        return net.reshape(self.n_members, -1)
 
     def copy(self) -> dict[str, Tensor]:
         """The state of each member, (M, ...) each."""
@@ -173,13 +160,6 @@ class StackedFairness:
             np.asarray(arrays["seen"].max()),
         )
         self.weights = arrays["weights"].reshape(m, self.n_outcomes, -1)
-
-    def _shares(self, rows: Tensor) -> Tensor:
-        """(B,) each row's part of the sum of the rows' weights."""
-        if self.table.weight is None:
-            return torch.full((len(rows),), 1 / len(rows), dtype=self.table.dtype)
-        weight = self.table.weight[rows]
-        return weight / weight.sum().clamp(min=dual.NOTHING)
 
     def _by_member(self, joint: Floats) -> Floats:
         """(M, O, K) of what stands side by side, (O * M * K)."""

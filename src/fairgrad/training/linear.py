@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairgrad.torch.compiled import CompiledStep, is_compiled, linear_models, run_epoch
+from fairgrad.torch.compiled import CompiledStep, compiled_code, is_compiled
 
 if TYPE_CHECKING:
     from fairgrad.groups import Floats
@@ -25,9 +25,6 @@ VECTOR = {torch.float32: 8, torch.float64: 4}
 
 MOST_JUDGED = 512
 """Rows that models are judged by at a time, or those of a batch if these are more."""
-
-ARRAYS = ("parameters", "rows", "errors", "multipliers", "weights", "seen")
-"""The state of linear models, in the order in which it is kept."""
 
 
 def compiled_epochs(stack: Stack) -> LinearEpochs | None:
@@ -54,27 +51,28 @@ class LinearEpochs:
         plan, fairness, table = stack.plan, stack.fairness, stack.table
         self.stack, self.n_done = stack, 0
         self.counted: list[tuple[Floats, Floats, Floats]] = []  # as `Stack.record` takes it
-        self.n_members = n_members = len(stack.members)
-        self.n_features, self.n_outputs = n_features, n_outputs = stack.sizes[0], stack.sizes[-1]
+        n_members, n_features, n_outputs = len(stack.members), stack.sizes[0], stack.sizes[-1]
         batches, n_cells = stack.batches, fairness.n_cells
-        self.step = CompiledStep(fairness.constants.convert(torch.from_numpy))
+        step = CompiledStep(fairness.constants.convert(torch.from_numpy))
         self.is_judged_later = stack.judged is stack.batches.rows
         n_steps = plan.epochs * batches.n_steps
         factors = plan.rate_factor(np.arange(n_steps) / n_steps)
         self.factors = torch.from_numpy(factors).view(plan.epochs, -1)
         first_averaged = n_steps - round(plan.average_last * n_steps)
 
-        self.multipliers = np.array(fairness.state.multipliers)
-        state = fairness.state
-        start = {
-            "parameters": self._joined(stack.network.parameters.double()),
+        state, initial = fairness.state, stack.network.parameters.double()
+        self.multipliers = np.array(state.multipliers)
+        weight = initial[:, :-n_outputs].view(n_members, n_outputs, -1)
+        start = {  # in the order in which the compiled code keeps it
+            # (M, outputs, features + 1): the bias of each output beside its weights
+            "parameters": torch.cat([weight, initial[:, -n_outputs:, None]], dim=2),
             "rows": torch.from_numpy(np.array(state.rows)),
             "errors": torch.from_numpy(np.array(state.errors)),
             "multipliers": torch.from_numpy(self.multipliers),
             "weights": torch.from_numpy(np.ascontiguousarray(fairness.weights)).reshape(-1),
             "seen": torch.tensor([float(state.seen)], dtype=torch.float64),
         }
-        self.shapes = {name: start[name].shape for name in ARRAYS}
+        self.shapes = {name: tensor.shape for name, tensor in start.items()}
         n_state = sum(tensor.numel() for tensor in start.values())
         n_slots = plan.keep + 1  # one more than are kept: an epoch may be interrupted
 
@@ -119,7 +117,7 @@ class LinearEpochs:
             stack.network.gain[-1:].double(),
             torch.stack([start["parameters"]] * 2),
             start["parameters"].clone(),
-            *(start[name] for name in ARRAYS[1:]),
+            *list(start.values())[1:],
             self.counts,
             self.loss,
             self.slots,
@@ -129,14 +127,18 @@ class LinearEpochs:
             *(torch.zeros(most_rows, dtype=torch.int64), empty(most_rows)),
             torch.zeros(most_rows, dtype=torch.int64),
         )
-        self.models = linear_models(self.step, sizes, arrays)
+        contiguous = [None if array is None else array.contiguous() for array in arrays]
+        addresses = tuple(0 if array is None else array.data_ptr() for array in contiguous)
+        self.models = compiled_code.prepare_models(step.problem, tuple(map(int, sizes)), addresses)
+        self._alive = contiguous, step  # the models hold nothing but their addresses
 
     def epoch(self) -> bool:
         """Trains one more epoch; whether all numbers are finite."""
         rows, judges = self.stack.batches.shuffled(), self.is_judged_later and self.n_done > 0
         before = self.multipliers.copy()
         place, factors = 0 if judges else -1, self.factors[self.n_done]
-        finite = run_epoch(self.models, self.n_done, place, rows, factors)
+        addresses = (rows.data_ptr(), len(rows), factors.data_ptr())
+        finite: bool = compiled_code.epoch(self.models, self.n_done, place, *addresses)
         if judges:
             self._take_counts(before)
         self.n_done += 1
@@ -148,7 +150,7 @@ class LinearEpochs:
             return True
         self.counts.zero_()  # an epoch may have been interrupted
         self.loss.zero_()
-        finite = run_epoch(self.models, self.n_done, 0, None, None)
+        finite: bool = compiled_code.epoch(self.models, self.n_done, 0, 0, 0, 0)
         self._take_counts(self._slot(self.n_done - 1)["multipliers"].numpy())
         return finite
 
@@ -167,22 +169,21 @@ class LinearEpochs:
 
     def kept(self) -> dict[int, State]:
         """The states of the last epochs, by epoch."""
-        first = max(0, self.n_done - self.stack.plan.keep)
-        return {epoch: self._state(epoch) for epoch in range(first, self.n_done)}
-
-    def _state(self, epoch: int) -> State:
-        kept, m = self._slot(epoch), self.n_members
-        weight = kept["parameters"][:, :, : self.n_features].reshape(m, -1)
-        parameters = torch.cat([weight, kept["parameters"][:, :, self.n_features]], dim=1)
-        multipliers = kept["multipliers"].view(len(self.multipliers), m, -1).transpose(0, 1)
-        return {
-            "network.parameters": parameters.to(self.stack.table.dtype),
-            "fairness.multipliers": multipliers.reshape(m, -1),
-            "fairness.seen": kept["seen"].expand(m, 1).clone(),
-            **{
-                f"fairness.{name}": kept[name].view(m, -1) for name in ("rows", "errors", "weights")
-            },
-        }
+        first, states = max(0, self.n_done - self.stack.plan.keep), {}
+        for epoch in range(first, self.n_done):
+            kept, m = self._slot(epoch), len(self.stack.members)
+            weight, bias = kept["parameters"][:, :, :-1], kept["parameters"][:, :, -1]
+            parameters = torch.cat([weight.reshape(m, -1), bias], dim=1)
+            multipliers = kept["multipliers"].view(len(self.multipliers), m, -1).transpose(0, 1)
+            states[epoch] = {
+                "network.parameters": parameters.to(self.stack.table.dtype),
+                "fairness.multipliers": multipliers.reshape(m, -1),
+                "fairness.seen": kept["seen"].expand(m, 1).clone(),
+                "fairness.rows": kept["rows"].view(m, -1),
+                "fairness.errors": kept["errors"].view(m, -1),
+                "fairness.weights": kept["weights"].view(m, -1),
+            }
+        return states
 
     def _slot(self, epoch: int) -> dict[str, Tensor]:
         """The state after one of the last epochs, as the compiled code has it."""
@@ -190,8 +191,3 @@ class LinearEpochs:
         sizes = [shape.numel() for shape in self.shapes.values()]
         pieces = zip(self.shapes.items(), torch.split(slot, sizes), strict=True)
         return {name: tensor.view(shape).clone() for (name, shape), tensor in pieces}
-
-    def _joined(self, parameters: Tensor) -> Tensor:
-        """(M, outputs, features + 1): the bias of each output beside its weights."""
-        weight = parameters[:, : -self.n_outputs].view(self.n_members, self.n_outputs, -1)
-        return torch.cat([weight, parameters[:, -self.n_outputs :, None]], dim=2)

@@ -123,11 +123,6 @@ class Training:
         return {name: tensor[chosen].clone() for name, tensor in state.items()}
 
 
-def errors(scores: Tensor, label: Tensor) -> Tensor:
-    """(M, B) whether the predicted label is not the true one, (B,)."""
-    return predictions(scores) != label
-
-
 def predictions(scores: Tensor) -> Tensor:
     """(M, B) the index of the predicted label. A margin of 0 is the first, as for a softmax."""
     return scores.argmax(1) if scores.shape[1] > 1 else (scores[:, 0] > 0).long()
@@ -138,14 +133,6 @@ def residual(scores: Tensor, label: Tensor) -> Tensor:
     if scores.shape[1] == 1:
         return scores.sigmoid() - label
     return scores.softmax(1) - functional.one_hot(label, scores.shape[1]).T
-
-
-def soft_residual(scores: Tensor, target: Tensor) -> Tensor:
-    """(M, outputs, B) the gradient of ``sum_l t_l (-log p_l)``, target t (M, L, B)."""
-    total = target.sum(1, keepdim=True)
-    if scores.shape[1] == 1:
-        return total * scores.sigmoid() - target[:, 1:]
-    return total * scores.softmax(1) - target
 
 
 def losses(scores: Tensor, label: Tensor) -> Tensor:
@@ -207,11 +194,17 @@ class Stack:
 
     def fair_objective(self, scores: Tensor, rows: Tensor) -> Tensor:
         """The gradient of the method's loss by the scores (M, outputs, B)."""
-        label = self.table.label[rows]
-        if self.fairness.n_outcomes > 1:
-            targets = self.fairness.row_targets(rows, predictions(scores))
-            return soft_residual(scores, targets.to(scores.dtype))
-        factors = self.fairness.row_factors(rows, errors(scores, label))
+        label, weights = (
+            self.table.label[rows],
+            self.fairness.row_weights(rows, predictions(scores)),
+        )
+        if self.fairness.n_outcomes > 1:  # of sum_l t_l (-log p_l), with weights t
+            target = weights.to(scores.dtype)
+            total = target.sum(1, keepdim=True)
+            if scores.shape[1] == 1:
+                return total * scores.sigmoid() - target[:, 1:]
+            return total * scores.softmax(1) - target
+        factors = weights[:, 0]
         if self.fairness.opposes and bool((factors < 0).any()):
             factors, _ = dual.opposed(factors, losses(scores, label))
         return residual(scores, label) * factors[:, None]
@@ -243,20 +236,17 @@ class Stack:
 
     def judge(self) -> History:
         """Judges the models as they are: a history of one epoch."""
-        n_outcomes, n_members = self.fairness.n_outcomes, len(self.members)
-        counts = torch.zeros(n_members, 1 + n_outcomes, self.fairness.n_cells, dtype=torch.float64)
+        n_members, n_counted = len(self.members), 1 + self.fairness.n_outcomes
+        counts = torch.zeros(n_members, n_counted, self.fairness.n_cells, dtype=torch.float64)
         loss = torch.zeros(n_members, dtype=torch.float64)
         widest = max(*self.sizes[:-1], 1)
         for rows in torch.split(self.judged, max(512, MAX_ACTIVATIONS // (n_members * widest))):
             scores, label = self.network.scores(self.table.take(rows)), self.table.label[rows]
-            if n_outcomes > 1:
-                counts += self.fairness.count(rows, predictions(scores) + 1, 1 + n_outcomes)
-            else:
-                counts += self.fairness.count(rows, errors(scores, label).long(), 2)
+            counts += self.fairness.count(rows, predictions(scores))
             row_losses, weight = losses(scores, label), self.table.weight
             loss += row_losses.sum(1) if weight is None else row_losses @ weight[rows]
-        counted = counts.numpy(), loss.numpy(), self.fairness.net_multipliers
-        return self.record(*(part[None] for part in counted))
+        net = dual.net_multipliers(self.fairness.constants, self.fairness.state.multipliers)
+        return self.record(counts.numpy()[None], loss.numpy()[None], net.reshape(1, n_members, -1))
 
     def record(self, counts: Floats, loss: Floats, multipliers: Floats) -> History:
         """What was counted of the models after each of some epochs.
@@ -404,7 +394,10 @@ class TrainingRun:
     def _close(self, epoch: int) -> None:
         """Records and keeps the models of an epoch; puts those that diverged back."""
         record, state = self._snapshot()
-        diverged = not_finite(state) | ~torch.from_numpy(np.isfinite(record.loss[0]))
+        diverged = ~torch.from_numpy(np.isfinite(record.loss[0]))
+        for tensor in state.values():
+            if tensor.is_floating_point() and tensor.ndim > 1:
+                diverged |= ~torch.isfinite(tensor).flatten(1).all(1)
         if diverged.any():
             sound, state = self.kept.get(epoch - 1, self.sound), self.stack.state()
             for name, tensor in state.items():
@@ -437,16 +430,6 @@ class TrainingRun:
             stopped=tuple(self.stopped),
             interrupted=self.interrupted,
         )
-
-
-def not_finite(state: State) -> Tensor:
-    """(M,) whether anything of a member is not a finite number."""
-    broken = [
-        ~torch.isfinite(tensor).flatten(1).all(1)
-        for tensor in state.values()
-        if tensor.is_floating_point() and tensor.ndim > 1
-    ]
-    return torch.stack(broken).any(0)
 
 
 def _describe(record: History) -> str:
