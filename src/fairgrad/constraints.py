@@ -85,7 +85,15 @@ class Coefficients:
     def only(self, rows: NDArray[np.bool_]) -> Coefficients:
         """The same levels, but with all coefficients 0 except those of `rows`, (J,)."""
         kept = rows[self.row]
-        return replace(self, row=self.row[kept], cell=self.cell[kept], value=self.value[kept])
+        return replace(
+            self,
+            row=self.row[kept],
+            cell=self.cell[kept],
+            value=self.value[kept],
+            # Levels of a block have its mean as coefficients, so the others leave the block.
+            block=np.where(rows, self.block, self.n_blocks),
+            share=np.where(rows, self.share, 0.0),
+        )
 
     def select(self, kept: NDArray[Any]) -> Coefficients:
         """The levels at these positions; means are still taken over all levels of the block."""

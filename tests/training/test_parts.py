@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional
 
+from fairgrad import dual
 from fairgrad.training import (
     Batches,
     Member,
@@ -157,3 +158,30 @@ def test_members_drop_the_same_units_anew_in_every_call():
     assert (first != second).any()
     assert (first != 0).float().mean().item() == pytest.approx(0.7, abs=0.02)
     assert torch.allclose(first[first != 0], torch.tensor(1 / 0.7))
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.05])
+def test_levels_of_empty_cells_take_no_part_in_training(epsilon):
+    rng = np.random.default_rng(0)
+    label, group = rng.integers(0, 2, 300), rng.integers(0, 3, 300)
+    label[group == 2] = 0  # so no level compares label 1 of this group
+    table = TrainingTable.from_data(rng.normal(size=(300, 2)), label, group, dtype=torch.float64)
+    member = Member(epsilon=epsilon, fairness_rate=0.05)
+    plan = TrainingPlan(fairness_measure="equalized_odds")
+    with pytest.warns(UserWarning, match="undefined|no rows"):
+        fairness = Stack(table, [member], plan).fairness
+    constraints = fairness.constraints[0]
+    assert not constraints.is_defined.all()
+    defined = constraints.select(constraints.is_defined)
+    constants = dual.make_constants(defined, table.groups, fairness_rate=0.05)
+    state = dual.start(constants, 2)
+    for _ in range(20):
+        rows = torch.from_numpy(rng.integers(0, 300, 32))
+        predicted = torch.from_numpy(rng.integers(0, 2, (1, 32)))
+        fairness.row_weights(rows, predicted)
+        counts = np.zeros((2, fairness.n_cells))
+        wrong = (predicted[0] != table.label[rows]).long().numpy()
+        np.add.at(counts, (wrong, fairness.code[rows].numpy()), 1.0)
+        state, weights = dual.step(constants, state, counts)
+    assert np.ptp(weights) > 0.01
+    np.testing.assert_allclose(fairness.weights.ravel(), weights, rtol=1e-6)

@@ -7,7 +7,6 @@ every label has a weight in every cell (`fairgrad.dual`).
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -176,10 +175,9 @@ class StackedFairness:
             return dual.make_constants(nothing, groups, fairness_rate=0.0, cost_matrix=costs)
         defined = constraints.is_defined
         if not defined.all():
-            coefficients = constraints.coefficients.only(defined)
             constraints = Constraints(
                 np.where(defined, constraints.c0, 0.0),
-                replace(coefficients, share=np.where(defined, coefficients.share, 0.0)),
+                constraints.coefficients.only(defined),
                 self.by_label,
                 lower=np.where(defined, constraints.lower, 0.0),
                 upper=np.where(defined, constraints.upper, 0.0),
