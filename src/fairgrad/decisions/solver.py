@@ -299,65 +299,54 @@ def solve(problem: DecisionProblem, *, lottery: bool = False) -> Decision:
     """
     columns = Columns(problem)
     plain = columns.add(np.zeros(len(problem.lower)))
-    if not problem.violations(columns.levels[plain]).any():
-        return columns.decision(plain)
+    if not plain.beyond:
+        return plain
     columns.add_rays(plain)
     cost, shares = columns.generate()
     columns.search(shares)
     keeps = columns.best_within(cost, WORTH[lottery])
     if keeps is not None:
-        return columns.decision(keeps)
-    return columns.mixture(shares) if lottery else columns.decision(columns.best())
+        return keeps
+    return columns.mixture(shares) if lottery else columns.best()
 
 
 class Columns:
-    """Decisions that were tried, with their errors and levels on the labelled rows.
-
-    Attributes:
-        multipliers: of each column; None for one label for everybody.
-        constant: of each column the label for everybody, or None.
-        levels: of each column, (J,).
-        error: of each column.
-    """
+    """Decisions that were tried, judged on the labelled rows; each is a column of the program."""
 
     def __init__(self, problem: DecisionProblem) -> None:
         self.problem, self.lower, self.upper = problem, problem.lower, problem.upper
         self.has_upper, self.has_lower = np.isfinite(self.upper), np.isfinite(self.lower)
         binds = np.eye(len(self.lower))[self.has_upper | self.has_lower]
         self.directions = [self._scaled(bind) for bind in binds]
-        self.multipliers: list[Any] = []
-        self.constant: list[int | None] = []
-        self.levels: list[Floats] = []
-        self.error: list[float] = []
+        self.tried: list[Decision] = []
         self._places: dict[bytes, int] = {}
 
-    def add(self, multipliers: Floats | None, constant: int | None = None) -> int:
-        """Judges a decision and returns the place of its column, which may be an earlier one."""
-        if multipliers is None:
-            decided = np.full(len(self.problem.label), constant)
-        else:
-            multipliers = multipliers * min(1.0, MOST_PULL / max(self._size(multipliers), 1.0))
-            decided = largest(self.problem.scores(multipliers))
-        counted, error = self.problem.judged(decided)
-        levels = self.problem.levels(counted)
-        key = (np.round(np.append(levels, error), 9) + 0.0).tobytes()
-        place = self._places.setdefault(key, len(self.error))
-        if place == len(self.error):
-            self.multipliers.append(multipliers)
-            self.constant.append(constant)
-            self.levels.append(levels)
-            self.error.append(error)
-        return place
+    def add(self, multipliers: Floats) -> Decision:
+        """Judges the decision of some multipliers; returns an earlier one if it decides alike."""
+        limit = min(1.0, MOST_PULL / max(self._size(multipliers), 1.0))
+        return self._known(self.problem.decide(multipliers * limit))
+
+    def _known(self, decision: Decision) -> Decision:
+        key = (np.round(np.append(decision.levels, decision.error), 9) + 0.0).tobytes()
+        place = self._places.setdefault(key, len(self.tried))
+        if place == len(self.tried):
+            self.tried.append(decision)
+        return self.tried[place]
+
+    @property
+    def errors(self) -> Floats:
+        """(columns,) the share of the rows decided wrongly, or the mean of their costs."""
+        return np.array([one.error for one in self.tried])
 
     def violations(self) -> Floats:
         """(columns, J) by how much levels are beyond their bounds."""
-        return self.problem.violations(np.array(self.levels))
+        return self.problem.violations(np.array([one.levels for one in self.tried]))
 
-    def add_rays(self, plain: int) -> None:
+    def add_rays(self, plain: Decision) -> None:
         """Adds the constants, and multipliers that push one level or all that are violated."""
         for label in range(len(self.problem.base)):
-            self.add(None, label)
-        level = self.levels[plain]
+            self._known(self.problem.decide_constant(label))
+        level = plain.levels
         together = self._scaled(level - np.clip(level, self.lower, self.upper))
         step = 1 + 2 * len(self.directions) * len(RAY_LENGTHS) // MOST_RAYS
         for length in RAY_LENGTHS:
@@ -400,9 +389,9 @@ class Columns:
     def _mixed(self, shares: Floats) -> list[tuple[Floats, float]]:
         """Multipliers and shares of the first columns of the mixture, constants left out."""
         mixed = [
-            (multiplier, float(share))
-            for multiplier, share in zip(self.multipliers, shares, strict=False)
-            if multiplier is not None and share > LEAST_SHARE
+            (one.multipliers, float(share))
+            for one, share in zip(self.tried, shares, strict=False)
+            if one.constant is None and share > LEAST_SHARE
         ]
         return mixed[:MOST_PAIRS]
 
@@ -411,11 +400,11 @@ class Columns:
 
         The last variable is the largest violation, so that there always is a solution.
         """
-        levels = np.array(self.levels).T
+        levels = np.array([one.levels for one in self.tried]).T
         rows = np.concatenate([levels[self.has_upper], -levels[self.has_lower]])
         n = levels.shape[1]
         solution: Any = linprog(
-            np.append(self.error, price),
+            np.append(self.errors, price),
             A_ub=np.column_stack([rows, -np.ones(len(rows))]),
             b_ub=np.concatenate([self.upper[self.has_upper], -self.lower[self.has_lower]]),
             A_eq=np.append(np.ones(n), 0.0)[None],
@@ -436,9 +425,9 @@ class Columns:
         """
         problem, limit, mixed = self.problem, self._most_useful(), self._mixed(shares)
         for penalty in SEARCH_PENALTIES:
-            merit = np.array(self.error) + penalty * (self.violations() ** 2).sum(1)
-            merit[[multiplier is None for multiplier in self.multipliers]] = np.inf
-            least, net = float(merit.min()), self.multipliers[int(merit.argmin())]
+            merit = self.errors + penalty * (self.violations() ** 2).sum(1)
+            merit[[one.constant is not None for one in self.tried]] = np.inf
+            least, net = float(merit.min()), self.tried[int(merit.argmin())].multipliers
             for _ in range(SEARCH_SWEEPS):
                 before = least
                 for direction in [*self.directions, *(other - net for other, _ in mixed)]:
@@ -446,52 +435,43 @@ class Columns:
                     line = DecisionLine(problem, problem.scores(net), slopes, (-end, end))
                     start = net
                     for t, _ in line.best(penalty, limit):
-                        place = self.add(start + t * direction)
-                        off = problem.violations(self.levels[place])
-                        merit_here = self.error[place] + penalty * float((off**2).sum())
-                        if self.constant[place] is None and merit_here < least - LEAST_GAIN:
-                            net, least = self.multipliers[place], merit_here
+                        point = self.add(start + t * direction)
+                        off = problem.violations(point.levels)
+                        merit_here = point.error + penalty * float((off**2).sum())
+                        if point.constant is None and merit_here < least - LEAST_GAIN:
+                            net, least = point.multipliers, merit_here
                 if least > before - LEAST_GAIN:
                     break
 
-    def best_within(self, cost: float, worth: float) -> int | None:
+    def best_within(self, cost: float, worth: float) -> Decision | None:
         """The most accurate column that keeps the bounds, if it costs little more than the mixture.
 
         One label for everybody may be the answer if the mixture costs no less.
         """
-        error = np.array(self.error) if cost > self._most_useful() else self._useful_error()
+        error = self.errors if cost > self._most_useful() else self._useful_error()
         error = np.where(self.violations().any(1), np.inf, error)
         place = int(error.argmin())
-        return place if error[place] <= cost + worth else None
+        return self.tried[place] if error[place] <= cost + worth else None
 
-    def best(self) -> int:
+    def best(self) -> Decision:
         """The column with the best balance of error and largest violation."""
         merit = self._useful_error() + VIOLATION_PRICE * self.violations().max(1)
-        return int(merit.argmin())
+        return self.tried[int(merit.argmin())]
 
     def _most_useful(self) -> float:
         """The error below which a decision is more useful than one label for everybody."""
-        constants = [i for i, label in enumerate(self.constant) if label is not None]
-        return min(self.error[i] for i in constants) - LEAST_USE
+        return min(one.error for one in self.tried if one.constant is not None) - LEAST_USE
 
     def _useful_error(self) -> Floats:
         """(columns,) errors; infinite for columns that are not useful, unless none is."""
-        error = np.array(self.error)
-        is_useful = error < self._most_useful()
-        return np.where(is_useful, error, np.inf) if is_useful.any() else error
-
-    def decision(self, place: int) -> Decision:
-        """One column as a decision."""
-        multipliers, constant = self.multipliers[place], self.constant[place]
-        if constant is not None:
-            return self.problem.decide_constant(constant)
-        return self.problem.decide(multipliers)
+        is_useful = self.errors < self._most_useful()
+        return np.where(is_useful, self.errors, np.inf) if is_useful.any() else self.errors
 
     def mixture(self, shares: Floats) -> Decision:
         """Several columns as a lottery, with expected levels and error."""
         places = np.flatnonzero(shares > LEAST_SHARE)
         share = shares[places] / shares[places].sum()
-        mixed = [self.decision(int(place)) for place in places]
+        mixed = [self.tried[int(place)] for place in places]
         levels = share @ np.array([column.levels for column in mixed])
         return Decision(
             share @ np.array([column.multipliers for column in mixed]),
