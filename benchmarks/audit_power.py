@@ -104,7 +104,7 @@ class Draws:
             low[:, k], high[:, k] = (end[place] for end in one.ends_in_sums(error))
         z = float(-ndtri(error))
         ends = Interval(low, high)
-        found = self.comparison.map.combine(self.hits / cells.total, ends, z, None)
+        found = self.comparison.map.combine(self.hits / cells.total, ends, z)
         least, most = self.comparison.map.range
         return Interval(np.maximum(found.low, least), np.minimum(found.high, most))
 

@@ -208,8 +208,8 @@ def test_gap_to_mean_is_the_cores_matrix(draw, measure):
     errors = Interval(1 - high, 1 - low)
     pairs = [
         (
-            own.combine(rate, Interval(low, high), 0.0, None),
-            matrix.combine(1 - rate, errors, 0.0, None),
+            own.combine(rate, Interval(low, high), 0.0),
+            matrix.combine(1 - rate, errors, 0.0),
         ),
         (own.range, Interval(matrix.range.low + 0, matrix.range.high + 0)),
     ]

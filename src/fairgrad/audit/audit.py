@@ -34,7 +34,7 @@ from fairgrad.audit.counts import (
 )
 from fairgrad.audit.intervals import least_holding
 from fairgrad.audit.known import soft_counts
-from fairgrad.audit.scores import ScoreFigures, check_scores
+from fairgrad.audit.scores import check_scores, score_frames
 from fairgrad.audit.verdicts import UNDECIDED, UNFAIR, Finding, gravest, holm_shares
 from fairgrad.checks import check_number
 from fairgrad.columns import as_columns
@@ -560,24 +560,17 @@ class Audit(ShownAndWritten):
         return figures
 
     @cached_property
-    def scores(self) -> tuple[ScoreFigures, ...]:
+    def score_frames(self) -> dict[str, pd.DataFrame]:
         """What the scores say, by label; of two labels the desirable one alone.
 
-        Empty without scores, without true labels to compare them with, and of counted rows.
+        No rows without scores, without true labels to compare them with, and of counted rows.
         """
-        if self.score is None or not self.has_labels or self.counts is not None:
-            return ()
+        of_labels = {}
+        if self.score is not None and self.has_labels and self.counts is None:
+            score, is_one = self.score, self.score.ndim == 1
+            of_labels = {at: score if is_one else score[:, at] for at in self.shown_labels}
         views = {name: view.groups.attributes for name, view in self.views.items()}
-        return tuple(
-            ScoreFigures(
-                self.rows,
-                self.score if self.score.ndim == 1 else self.score[:, label],
-                label,
-                views,
-                self.alpha,
-            )
-            for label in self.shown_labels
-        )
+        return score_frames(self.rows, of_labels, views, self.alpha)
 
     @cached_property
     def moves(self) -> Moves | None:

@@ -56,7 +56,8 @@ class GapToReference:
         outside: (K,) what groups that are not compared add to the reference.
         outside_variance: (K,) the variance of that.
         n_rows: (K,) rows of all groups of the block: shares are estimates, too.
-        correlation: (K,) of each rate and its reference; None if rates are independent.
+        with_reference: (K,) correlation of each rate and its reference; None if rates are
+            independent.
         reference_sd: (K,) the standard error of a mean whose rates are not independent.
     """
 
@@ -67,7 +68,7 @@ class GapToReference:
     outside: Floats
     outside_variance: Floats
     n_rows: Floats
-    correlation: Floats | None = None
+    with_reference: Floats | None = None
     reference_sd: Floats | None = None
 
     def levels(self, rate: Floats) -> Floats:
@@ -75,26 +76,23 @@ class GapToReference:
         x = np.where(self.present, rate, 0.0)
         return self._defined(x - self._sums(self.share * x) - self.outside)
 
-    def combine(
-        self, rate: Floats, ends: Interval, z: float, correlation: Floats | None
-    ) -> Interval:
+    def combine(self, rate: Floats, ends: Interval, z: float) -> Interval:
         """The MOVER interval of each level, from rates and the intervals of each of them.
 
         A group's own rate is also in the mean, so it counts once, with what is left of it:
         ``F_r = (1 - share_r) x_r - sum_(q != r) share_q x_q``. What the shares of the groups and
         the groups outside add to the variance of the mean reaches z times its root.
         """
-        del correlation  # rates of different groups are independent
         x, low, high = (np.where(self.present, values, 0.0) for values in (rate, *ends))
         mean = self._sums(self.share * x) + self.outside
         around = self._sums(self.share * (x - mean) ** 2)
         more = z**2 * (around / self.n_rows + self.outside_variance)
 
         def reach(one: Floats, others: Floats) -> Floats:
-            if self.correlation is not None:
+            if self.with_reference is not None:
                 sd = self.reference_sd
                 other = self._sums(self.share * others) if sd is None else z * sd
-                both = one**2 + other**2 - 2 * self.correlation * one * other
+                both = one**2 + other**2 - 2 * self.with_reference * one * other
                 return np.sqrt(np.maximum(both, 0.0))
             squares = (self.share * others) ** 2
             rest = np.maximum(self._sums(squares) - squares, 0.0)
@@ -116,7 +114,7 @@ class GapToReference:
 
     def grown(self, growth: Floats) -> GapToReference:
         """The same where each cell, (K,), has so many times its rows."""
-        if self.correlation is not None:  # groups do not grow if more rows tell theirs
+        if self.with_reference is not None:  # groups do not grow if more rows tell theirs
             return self
         mass = self.share * growth
         before, total = self._sums(self.share), self._sums(mass)
@@ -126,7 +124,7 @@ class GapToReference:
 
     def farther(self, tested: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """(K,) the tested levels; of two groups the one with the smaller share of the rows."""
-        if self.correlation is not None:
+        if self.with_reference is not None:
             return tested
         is_smaller = self.present & (2 * self.share < self._sums(self.share))
         columns = np.array([self.present, tested, is_smaller], dtype=np.float64)
@@ -159,12 +157,14 @@ class MatrixMap:
         row: (E,) the level of each entry of C that is not 0.
         cell: (E,) its cell.
         value: (E,) the entry.
+        correlation: (K, K) of the cells' rates; None if they are independent.
     """
 
     c0: Floats
     row: Ints
     cell: Ints
     value: Floats
+    correlation: Floats | None = None
 
     @classmethod
     def of_matrix(cls, c0: Floats, C: Floats) -> MatrixMap:
@@ -188,21 +188,19 @@ class MatrixMap:
         """(J,) the levels."""
         return self.c0 + self._sums(self.value * np.nan_to_num(rate)[self.cell])
 
-    def combine(
-        self, rate: Floats, ends: Interval, z: float, correlation: Floats | None
-    ) -> Interval:
-        """The MOVER interval of each level, from rates, their limits and their correlation."""
+    def combine(self, rate: Floats, ends: Interval, z: float) -> Interval:
+        """The MOVER interval of each level, from rates and their limits."""
         del z  # a user's coefficients are no estimates
         x = np.nan_to_num(rate)
         levels, down, up = self.levels(x), x - ends.low, ends.high - x
 
         def reach(of_rising: Floats, of_falling: Floats) -> Floats:
             side = np.where(self.value > 0, of_rising[self.cell], of_falling[self.cell])
-            if correlation is None:
+            if self.correlation is None:
                 return np.sqrt(self._sums((self.value * side) ** 2))
             moved = np.zeros((len(self.c0), len(x)))
             moved[self.row, self.cell] = self.value * side
-            squares: Floats = np.maximum((moved @ correlation * moved).sum(axis=1), 0.0)
+            squares: Floats = np.maximum((moved @ self.correlation * moved).sum(axis=1), 0.0)
             return np.sqrt(squares)
 
         return Interval(levels - reach(down, up), levels + reach(up, down))
@@ -240,13 +238,11 @@ class Comparison:
         map: the levels as a function of the cells' rates.
         lower: (J,) the least level that is fair without any tolerance.
         upper: (J,) the greatest one.
+        definition: lower and upper bounds without a user's slack.
         good: (K,) 1 where people gain by a higher rate, -1 where by a lower one, 0 where neither.
-        definition: lower and upper bounds without a user's slack, if there is some.
         ratio_row: where the cells of the rates lie whose ratio the four-fifths rule looks at.
         reference: the group that all others are compared with; -1 for the mean of all rows.
         left_out: names of strata in which there is nothing to compare.
-        correlation: (K, K) of the cells' rates, if they are not independent and levels are no gaps
-            to a reference; None otherwise.
     """
 
     rate: str
@@ -263,22 +259,20 @@ class Comparison:
     map: GapToReference | MatrixMap
     lower: Floats
     upper: Floats
+    definition: tuple[Floats, Floats]
     good: Floats
-    definition: tuple[Floats, Floats] | None = None
     ratio_row: slice | None = None
     reference: int = -1
     left_out: tuple[str, ...] = ()
-    correlation: Floats | None = None
 
     def gaps(self, level: Interval) -> Interval:
         """How unfair each level is when it lies anywhere in its interval: least and most.
 
         As `Constraints.gaps`: ``|F|``, or, where there is one bound only, by how much it is broken.
         """
-        definition = self.definition or (self.lower, self.upper)
-        ends = [gaps(F, *definition) for F in level]
+        ends = [gaps(F, *self.definition) for F in level]
         # The gap is convex in F: most at an end, least at an end or as near to 0 as F comes.
-        nearest = gaps(np.clip(0.0, *level), *definition)
+        nearest = gaps(np.clip(0.0, *level), *self.definition)
         return Interval(np.minimum(np.minimum(*ends), nearest), np.maximum(*ends))
 
     @property
@@ -428,19 +422,18 @@ def _joined(comparisons: list[Comparison]) -> Comparison:
     blocks = shifted(comparisons, "block", [int(each.block.max()) + 1 for each in comparisons])
     maps: list[Any] = [comparison.map for comparison in comparisons]
     one: GapToReference | MatrixMap
-    correlation = None
     if isinstance(maps[0], MatrixMap):
         row = shifted(maps, "row", [len(each.c0) for each in maps])
         cell = shifted(maps, "cell", [len(each.cell_group) for each in comparisons])
         one = MatrixMap(**joined(maps, ["c0", "value"]), row=row, cell=cell)
-        if comparisons[0].correlation is not None:
+        if maps[0].correlation is not None:
             from scipy.linalg import block_diag  # noqa: PLC0415 - slow to import
 
-            correlation = block_diag(*(comparison.correlation for comparison in comparisons))
+            one = replace(one, correlation=block_diag(*(each.correlation for each in maps)))
     else:
         of_map = [field.name for field in fields(GapToReference)]
         one = GapToReference(**{**joined(maps, of_map), "block": blocks})
-    definitions = [each.definition or (each.lower, each.upper) for each in comparisons]
+    lower, upper = zip(*(each.definition for each in comparisons), strict=True)
     arrays = ["group", "label", "tested", "lower", "upper"]
     return replace(
         comparisons[0],
@@ -448,9 +441,8 @@ def _joined(comparisons: list[Comparison]) -> Comparison:
         names=tuple(name for comparison in comparisons for name in comparison.names),
         cells=Proportion.joined(comparison.cells for comparison in comparisons),
         block=blocks,
-        correlation=correlation,
         map=one,
-        definition=tuple(np.concatenate(side) for side in zip(*definitions, strict=True)),  # type: ignore[arg-type]  # a pair
+        definition=(np.concatenate(lower), np.concatenate(upper)),
         ratio_row=None,
     )
 
@@ -530,7 +522,7 @@ def _between_groups(
         outside=outside[row],
         outside_variance=variance[row],
         n_rows=effective[row],
-        correlation=correlation,
+        with_reference=correlation,
         reference_sd=None if sd is None else sd[row],
     )
     compared = _of_rates(
@@ -548,7 +540,6 @@ def _between_groups(
         good=is_good[row].astype(np.float64),
         ratio_row=None if only is None else slice(only * n_groups, (only + 1) * n_groups),
         reference=reference,
-        correlation=None,
     )
 
 
@@ -617,9 +608,16 @@ def _bounded(measure: Any, table: CountTable, desirable: Sequence[int]) -> Compa
     levels = MatrixMap.of_matrix(np.where(total > 0, -measure.bound, np.nan), np.eye(len(total)))
     rate = measure.rate.replace("_", " ")
     comparison = _of_rates(table, rate, hits, levels, asked.names, labels=of_rows, tested=total > 0)
-    lower, upper = asked.definition
     good = np.full(len(total), 1.0 if isinstance(measure, measures.AtLeast) else -1.0)
-    return replace(comparison, lower=lower, upper=upper, label=comparison.cell_label, good=good)
+    lower, upper = asked.definition
+    return replace(
+        comparison,
+        lower=lower,
+        upper=upper,
+        definition=asked.definition,
+        label=comparison.cell_label,
+        good=good,
+    )
 
 
 def _of_rates(
@@ -638,9 +636,10 @@ def _of_rates(
     n, n_groups = len(names), table.groups.n_groups
     row = np.repeat(np.arange(len(hits)), n_groups)
     group = np.tile(np.arange(n_groups), len(hits))
-    correlation = None
-    if table.soft is not None:
-        correlation = table.soft.correlation(hits, group, row, np.nan_to_num(cells.value))
+    if table.soft is not None and isinstance(levels, MatrixMap):
+        between = table.soft.correlation(hits, group, row, np.nan_to_num(cells.value))
+        levels = replace(levels, correlation=between)
+    least, most = np.zeros(n), np.full(n, upper)
     return Comparison(
         rate=rate,
         names=tuple(names),
@@ -654,10 +653,10 @@ def _of_rates(
         block=row,
         tested=tested,
         map=levels,
-        lower=np.zeros(n),
-        upper=np.full(n, upper),
+        lower=least,
+        upper=most,
+        definition=(least, most),
         good=np.zeros(len(group)),
-        correlation=correlation,
     )
 
 
@@ -691,12 +690,12 @@ def _user_defined(measure: Any, table: CountTable, desirable: Sequence[int]) -> 
         if asked.by_label:
             hits = hits & _hits(table, "base_rate")
     levels = MatrixMap.of_matrix(asked.c0, asked.C)
+    if are_outcomes and table.soft is None:
+        levels = replace(levels, correlation=_multinomial(table, hits))
     comparison = _of_rates(
         table, rate, hits, levels, asked.names, labels=labels, tested=_tested_rows(asked)
     )
-    n_cells, correlation = len(comparison.cell_group), comparison.correlation
-    if are_outcomes and correlation is None:
-        correlation = _multinomial(comparison)
+    n_cells = len(comparison.cell_group)
     used = np.isin(np.arange(n_cells), asked.coefficients.cell) & (comparison.cells.total > 0)
     return replace(
         comparison,
@@ -705,16 +704,15 @@ def _user_defined(measure: Any, table: CountTable, desirable: Sequence[int]) -> 
         upper=np.asarray(asked.upper),
         definition=asked.definition,
         good=np.zeros(n_cells) if are_outcomes else -used.astype(np.float64),
-        correlation=correlation,
     )
 
 
-def _multinomial(comparison: Comparison) -> Floats:
+def _multinomial(table: CountTable, hits: NDArray[np.bool_]) -> Floats:
     """(K, K) correlations of the rates p, q of labels among the same n rows, ``cov = -p q / n``."""
-    x = np.clip(np.nan_to_num(comparison.cells.value), 0.0, 1.0)
-    odds = np.sqrt(x / np.maximum(1.0 - x, 1e-9))
-    true = comparison.hits.any(axis=2).argmax(axis=1)[comparison.cell_row]
-    group = comparison.cell_group
+    x = np.clip(np.nan_to_num(table.shares(hits).value), 0.0, 1.0)
+    true = np.repeat(hits.any(axis=2).argmax(axis=1), x.shape[1])
+    group = np.tile(np.arange(x.shape[1]), len(hits))
+    odds = np.sqrt(x / np.maximum(1.0 - x, 1e-9)).ravel()
     same = (true[:, None] == true) & (group[:, None] == group)
     within: Floats = np.where(same, -np.minimum(np.outer(odds, odds), 1.0), 0.0)
     np.fill_diagonal(within, 1.0)
@@ -767,27 +765,28 @@ def asked_measures(
     wanted: Any, others: Any, tolerance: Any, attributes: Sequence[str]
 ) -> tuple[tuple[AskedMeasure, ...], tuple[AskedMeasure, ...]]:
     """The measures of the verdict and those beside it, each with its groups and its tolerance."""
-    flat, beside = _flatten(wanted), _flatten(others)
-    if not flat:
+    asked, beside = (
+        [_asked(one, tolerance, tuple(attributes)) for one in _flatten(measures_of)]
+        for measures_of in (wanted, others)
+    )
+    if not asked:
         raise ValueError("measures: expected at least one measure, got none.")
-    read = [_asked(one, tolerance, tuple(attributes)) for one in (*flat, *beside)]
-    names = [one.name for one in read]
+    names = [one.name for one in (*asked, *beside)]
     if isinstance(tolerance, Mapping):
         unknown = [key for key in tolerance if measures.ALIASES.get(key, key) not in names]
         if unknown:
             raise ValueError(f"tolerance: got {unknown[0]!r}; the measures asked are {names}.")
     # Demographic parity with a tolerance of 80% is the four-fifths rule: judged once.
     by_ratio = {
-        replace(one, measure="")
-        for one in read
+        replace(one, measure="four_fifths_rule")
+        for one in (*asked, *beside)
         if one.name == "demographic_parity" and tolerated_ratio(one.tolerance) is not None
     }
-    is_new = [
-        one.name != "four_fifths_rule" or replace(one, measure="") not in by_ratio for one in read
-    ]
-    kept = [one for one, new in zip(read, is_new, strict=True) if new]
-    n_asked = sum(is_new[: len(flat)])
-    return tuple(kept[:n_asked]), tuple(kept[n_asked:])
+    kept, kept_beside = (
+        tuple(one for one in several if not isinstance(one.measure, str) or one not in by_ratio)
+        for several in (asked, beside)
+    )
+    return kept, kept_beside
 
 
 def _flatten(wanted: Any) -> list[Any]:

@@ -8,6 +8,7 @@ comes from how uncertain that share is.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -15,10 +16,11 @@ from scipy.special import chdtri, log_ndtr, ndtr, ndtri
 
 from fairgrad.audit.comparisons import GapToReference, MatrixMap
 from fairgrad.audit.intervals import Interval, least_holding
+from fairgrad.audit.verdicts import UNDECIDED, errors
 
 if TYPE_CHECKING:
     from fairgrad.audit.comparisons import Comparison
-    from fairgrad.audit.counts import CountTable
+    from fairgrad.audit.verdicts import Finding
     from fairgrad.groups import Floats
 
 CHANCE = 0.8
@@ -48,26 +50,19 @@ class RowsNeeded(NamedTuple):
     high: int | None
 
 
-def rows_needed(
-    comparison: Comparison, table: CountTable, fair: Interval, error: tuple[float, float]
-) -> RowsNeeded | None:
-    """About how many more rows of each group settle a verdict; None if a million would not.
-
-    Args:
-        comparison: what is compared.
-        table: the rows there are.
-        fair: the least and greatest fair levels, (J,), or ratio.
-        error: how often a limit may be wrong that says "fair", and one that says "unfair".
-    """
-    growths = [
-        _more_rows(comparison, _shrunk(comparison, quantile), table.size, fair, error)
-        for quantile in QUANTILES
-    ]
+def rows_needed(finding: Finding) -> RowsNeeded | None:
+    """About how many more rows of each group settle a verdict; None if a million would not."""
+    if finding.verdict != UNDECIDED:
+        return RowsNeeded({}, 0, 0)
+    size = finding.table.size
+    if np.isnan(finding.judgement.value) or size.min() <= 0:
+        return None
+    growths = [_more_rows(finding, _shrunk(finding.comparison, q)) for q in QUANTILES]
     known = [more for more in growths if more is not None]
     if not known:
         return None
     totals = [int(more.sum()) for more in known]
-    names = zip(table.groups.names, known[0], strict=True)
+    names = zip(finding.table.groups.names, known[0], strict=True)
     high = max(totals) if len(known) == len(growths) else None
     return RowsNeeded({name: int(n) for name, n in names if n > 0}, min(totals), high)
 
@@ -93,18 +88,13 @@ def _shrunk(comparison: Comparison, quantile: float) -> Floats:
     return moved
 
 
-def _more_rows(
-    comparison: Comparison,
-    rate: Floats,
-    size: Floats,
-    fair: Interval,
-    error: tuple[float, float],
-) -> Floats | None:
+def _more_rows(finding: Finding, rate: Floats) -> Floats | None:
     """(G,) how many more rows of each group settle a verdict if the rates are these."""
+    size = finding.table.size
 
     def chance(log_rows: float) -> float:
-        growth = np.maximum(np.exp(log_rows) / size, 1.0)[comparison.cell_group]
-        return _chance(comparison, rate, growth, fair, error)
+        growth = np.maximum(np.exp(log_rows) / size, 1.0)[finding.comparison.cell_group]
+        return _chance(finding, rate, growth)
 
     # The mix of groups changes with the rows, and levels with it: look step by step.
     most = max(MOST_ROWS, 100 * size.max())
@@ -119,23 +109,18 @@ def _more_rows(
     return more
 
 
-def _chance(
-    comparison: Comparison,
-    rate: Floats,
-    growth: Floats,
-    fair: Interval,
-    error: tuple[float, float],
-) -> float:
+def _chance(finding: Finding, rate: Floats, growth: Floats) -> float:
     """The chance that all levels are surely fair, or that one of them surely is not.
 
     Levels are about normal around their values, and those of different groups independent.
     """
+    comparison, fair = finding.comparison, finding.tolerance.fair_levels(finding.comparison)
     rule, tested = comparison.map.grown(growth), comparison.tested
-    n_tests = int(tested.sum())
+    n_tests, error = int(tested.sum()), errors(finding.alpha)[1]
     if isinstance(rule, GapToReference):
         tested = rule.farther(tested)
-    if fair.low.ndim == 0:  # ``rate_r - least ratio * rate_q`` is at least 0 for all pairs
-        rule, n_tests = _ratio_map(comparison, rate, float(fair.low))
+    if finding.tolerance.kind == "ratio":  # ``rate_r - ratio * rate_q >= 0`` for all pairs
+        rule, n_tests = _ratio_map(comparison, rate, finding.tolerance.value)
         fair, tested = Interval(np.zeros(len(rule.c0)), np.full(len(rule.c0), np.inf)), rule.c0 == 0
     trials, total = comparison.cells.trials, comparison.cells.total
     n = np.where(trials > 0, trials * growth, 1.0)
@@ -144,10 +129,8 @@ def _chance(
     smooth = (rate * trials + 0.5) / (trials + 1.0)
     sd = np.sqrt(smooth * (1 - smooth) / n)
     level, reaches = rule.levels(rate), []
-    for z in (1.0, -ndtri(error[0]), -ndtri(error[1] / max(n_tests, 1))):
-        high = rule.combine(
-            rate, Interval(rate - z * sd, rate + z * sd), z, comparison.correlation
-        ).high
+    for z in (1.0, -ndtri(error), -ndtri(finding.unfair_share * error / max(n_tests, 1))):
+        high = rule.combine(rate, Interval(rate - z * sd, rate + z * sd), z).high
         reaches.append((high - level)[tested])
     spread, near, far = np.maximum(reaches, 1e-12)
     level, least, most = (values[tested] for values in (level, *fair))
@@ -170,4 +153,5 @@ def _ratio_map(comparison: Comparison, rate: Floats, least: float) -> tuple[Matr
         many, n_pairs = cells[comparison.cell_group[cells] == comparison.reference], len(order) - 1
     r, q = (axis.ravel() for axis in np.meshgrid(few, many))
     r, q = r[r != q], q[r != q]
-    return MatrixMap.of_pairs(r, q, least, np.zeros(len(r))), n_pairs
+    pairs = MatrixMap.of_pairs(r, q, least, np.zeros(len(r)))
+    return replace(pairs, correlation=getattr(comparison.map, "correlation", None)), n_pairs

@@ -29,6 +29,7 @@ from fairgrad.text import Block, Section, ShownAndWritten
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Sequence
 
     from fairgrad.audit.counts import CountTable
     from fairgrad.groups import Ints
@@ -274,14 +275,14 @@ class ImpactTable(ShownAndWritten):
             write_whole(Path(path), text)
         return text
 
-    def blocks(self) -> list[Block]:
-        """One table per way of grouping, and how to read them."""
+    def blocks(self, notes: Sequence[str]) -> list[Block]:
+        """One table per way of grouping, and these notes."""
         tables = []
         for (attribute, label), group in self.frame.groupby(["attribute", "label"], sort=False):
             rows = tuple(_cells(row) for row in group.to_dict(orient="records"))
             title = f"Impact ratios by {attribute} (selected means {label})"
             tables.append(Block(title, HEADS, rows))
-        tables[-1] = tables[-1]._replace(sentences=self.notes)
+        tables[-1] = tables[-1]._replace(sentences=notes)
         return tables
 
     @property
@@ -289,8 +290,7 @@ class ImpactTable(ShownAndWritten):
         """The table that the law requires, and how to read it."""
         of = f" Their median score is {self.median:.6g}." if self.median is not None else ""
         opening = f"{words.people_of(self.n_rows)} were assessed.{of}"
-        blocks = self.blocks()
-        blocks[-1] = blocks[-1]._replace(sentences=self.notes[N_METHOD:])
+        blocks = self.blocks(self.notes[N_METHOD:])
         method = Block("Intervals and tests", sentences=self.notes[:N_METHOD])
         title = f"{words.SIGNS[self.verdict]} {words.capitalized(self.verdict)}"
         return (
@@ -301,7 +301,7 @@ class ImpactTable(ShownAndWritten):
     @property
     def brief(self) -> Section:
         """The table, with all notes below it."""
-        return self.sections[0]._replace(blocks=self.blocks())
+        return self.sections[0]._replace(blocks=self.blocks(self.notes))
 
     def _conclusion(self) -> list[str]:
         """The lowest ratio, and whether all of them may be chance."""

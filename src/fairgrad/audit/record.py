@@ -14,18 +14,16 @@ import os
 import platform
 import sys
 from datetime import UTC, datetime
-from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from itertools import product
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 import fairgrad
-from fairgrad.audit import scores, sections, words
+from fairgrad.audit import sections, words
 from fairgrad.audit.changes import change_interval
 from fairgrad.audit.counts import OVERALL
 from fairgrad.audit.subgroups import COLUMNS as SUBGROUP_COLUMNS
@@ -34,10 +32,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from fairgrad.audit.audit import Audit
-    from fairgrad.audit.changes import Moves
     from fairgrad.audit.counts import CountTable
+    from fairgrad.audit.intervals import Proportion
     from fairgrad.audit.verdicts import Finding
-    from fairgrad.groups import Floats
 
 SCHEMA, SCHEMA_VERSION = "fairgrad.audit", 4
 PACKAGES = ("fairgrad", "numpy", "pandas", "scikit-learn", "torch", "lightgbm")
@@ -172,161 +169,8 @@ def verdicts_frame(audit: Audit) -> pd.DataFrame:
     return pd.DataFrame([_verdict(audit, finding) for finding in audit.findings])
 
 
-def groups_frame(audit: Audit) -> pd.DataFrame:
-    """Who the groups are: rows, share, and whether they are judged."""
-    frames = []
-    for name, view in audit.views.items():
-        mass = view.mass.sum(axis=(1, 2))
-        columns = {
-            "attribute": name,
-            "group": view.groups.names,
-            "rows": view.size.astype(np.int64),
-            "share": mass / mass.sum(),
-            "judged": audit.judged(name),
-        }
-        frames.append(pd.DataFrame(columns))
-    return pd.concat(frames, ignore_index=True)
-
-
-def rates_frame(audit: Audit) -> pd.DataFrame:
-    """The rates of every group and overall, each with its own interval."""
-    frames = []
-    for attribute, table, names in _tables(audit):
-        for rate, proportions in table.rates.items():
-            labels = [-1] if rate == "accuracy" else list(audit.shown_labels)
-            rows = proportions.pick(np.atleast_2d).pick(itemgetter(labels)).pick(np.ravel)
-            low, high = rows.exact_interval(audit.alpha)
-            shown = [audit.label_value(label) for label in labels for _ in names]
-            columns = {
-                "attribute": attribute,
-                "group": list(names) * len(labels),
-                "label": pd.Series(shown, dtype=object),
-                "rate": rate,
-                "value": rows.value,
-                "low": low,
-                "high": high,
-                "trials": rows.trials,
-            }
-            frames.append(pd.DataFrame(columns))
-    return pd.concat(frames, ignore_index=True)
-
-
-def _tables(audit: Audit) -> Iterator[tuple[str, CountTable, Sequence[str]]]:
-    """The counts of every way of grouping, by group and of everyone, with the names of groups."""
-    for attribute, view in audit.views.items():
-        yield attribute, view, view.groups.names
-        yield attribute, view.together(), (OVERALL,)
-
-
-def levels_frame(audit: Audit) -> pd.DataFrame:
-    """The levels of every measure with their intervals, and whether they surely are beyond."""
-    return pd.concat([_levels(finding) for finding in audit.findings], ignore_index=True)
-
-
-def figures_frame(audit: Audit) -> pd.DataFrame:
-    """Differences and ratios by their known names, with intervals."""
-    rows = [(name, *gap) for name, gaps in audit.figures.items() for gap in gaps]
-    frame = pd.DataFrame(rows, columns=FIGURES)
-    labels = [audit.label_value(index) for index in frame["label"]]
-    # Labels as they are: pandas would turn integers beside None into floats.
-    frame["label"] = pd.Series(labels, dtype=object)
-    return frame[["attribute", "label", "figure", "value", "low", "high", "judged"]]
-
-
-def changes_frame(audit: Audit) -> pd.DataFrame:
-    """Rates of every group under the baseline and now; no rows without a baseline.
-
-    `change` has its own interval from `low` to `high`; `up` and `down` are the rows that get and
-    lose what the rate counts, `net` their difference. The rows are the same, so the change is a
-    paired difference.
-    """
-    keys = ["attribute", "group", "label", "rate"]
-    figures = ["before", "after", "change", "low", "high", "up", "down", "net"]
-    if audit.baseline is None or audit.moves is None:
-        return pd.DataFrame(columns=[*keys, *figures])
-    before, after = audit.baseline.to_frame("rates"), audit.to_frame("rates")
-    frame = after[keys].assign(before=before["value"], after=after["value"])
-    frame = frame.assign(change=frame["after"] - frame["before"])
-    moved = np.concatenate(list(_moved(audit, audit.moves)), axis=1)
-    frame = frame.assign(**dict(zip(("low", "high", "up", "down"), moved, strict=True)))
-    return frame.assign(net=frame["up"] - frame["down"])
-
-
-def _moved(audit: Audit, moves: Moves) -> Iterator[Floats]:
-    """(4, groups) ends of the changes, and rows, in the order of `rates_frame`."""
-    for view in audit.views.values():
-        moved = moves.view(*view.groups.attributes)
-        for table, change in ((view, moved), (view.together(), moved.together())):
-            for rate, proportions in table.rates.items():
-                for label in [-1] if rate == "accuracy" else audit.shown_labels:
-                    row = proportions.row(label)
-                    if rate in {"base_rate", "precision"}:
-                        # One is the data's own, the other is about other rows each time.
-                        yield np.full((4, len(row.total)), np.nan)
-                    else:
-                        ends = change_interval(change.of_rate(rate, label), row, audit.alpha)
-                        yield np.stack([*ends, *change.of_rate(rate, label, people=True)])
-
-
-def sides_frame(audit: Audit) -> pd.DataFrame:
-    """Who changes sides: rows by group, true label and both predictions, where the two differ."""
-    columns = ["group", "true", "from", "to"]
-    if audit.baseline is None:
-        return pd.DataFrame(columns=[*columns, "rows"])
-    names = np.asarray(audit.table.groups.names, dtype=object)
-    labels = np.asarray([*audit.labels, None], dtype=object)[:-1]
-    before, after = audit.baseline.predicted, audit.predicted
-    changed = before != after
-    label, group = audit.rows.label[changed], audit.rows.group[changed]
-    cells = (names[group], labels[label], labels[before[changed]], labels[after[changed]])
-    frame = pd.DataFrame(dict(zip(columns, cells, strict=True)), dtype=object)
-    if not audit.has_labels:
-        frame["true"] = "not known"
-    frame["rows"] = audit.times[changed].astype(np.int64)
-    counted = frame.groupby(columns)["rows"].sum().reset_index()
-    return counted.sort_values("rows", ascending=False, kind="stable").reset_index(drop=True)
-
-
-def confusion_frame(audit: Audit) -> pd.DataFrame:
-    """Rows of every group by true and predicted label, and their share of the true label's rows."""
-    columns = ["attribute", "group", "true", "predicted", "rows", "share"]
-    lines: list[tuple[Any, ...]] = []
-    for attribute, table, names in _tables(audit) if audit.has_labels else ():
-        truth = table.mass.sum(axis=2, keepdims=True)
-        share = table.mass / np.where(truth > 0, truth, np.nan)
-        keys = product([attribute], names, audit.labels, audit.labels)
-        figures = zip(table.rows.ravel().astype(np.int64), share.ravel(), strict=True)
-        lines += [(*key, *both) for key, both in zip(keys, figures, strict=True)]
-    return pd.DataFrame(lines, columns=columns)
-
-
-def _score_frame(audit: Audit, kind: str) -> pd.DataFrame:
-    """A table of the scores of all labels; no rows without scores."""
-    frames = [figures.frames[kind] for figures in audit.scores if len(figures.frames[kind])]
-    if not frames:
-        return pd.DataFrame(columns=scores.TABLES[kind])
-    joined = pd.concat(frames, ignore_index=True)
-    named = pd.Series([audit.label_value(index) for index in joined["label"]], dtype=object)
-    return joined.assign(label=named)
-
-
-FRAMES: dict[str, Callable[[Audit], pd.DataFrame]] = {
-    "verdicts": verdicts_frame,
-    "groups": groups_frame,
-    "rates": rates_frame,
-    "levels": levels_frame,
-    "figures": figures_frame,
-    "confusion": confusion_frame,
-    "changes": changes_frame,
-    "sides": sides_frame,
-    **{kind: partial(_score_frame, kind=kind) for kind in scores.TABLES},
-    "subgroups": lambda audit: (
-        pd.DataFrame(columns=SUBGROUP_COLUMNS) if audit.subgroups is None else audit.subgroups.frame
-    ),
-}
-
-
 def _verdict(audit: Audit, finding: Finding) -> dict[str, Any]:
+    """A finding as plain values."""
     judgement, unfairness = finding.judgement, finding.unfairness_interval
     needed, unknown = finding.rows_needed, audit.if_unknown(finding)
     ends = finding.extremes
@@ -364,20 +208,163 @@ def _verdict(audit: Audit, finding: Finding) -> dict[str, Any]:
     }
 
 
-def _levels(finding: Finding) -> pd.DataFrame:
-    comparison, (low, high) = finding.comparison, finding.level_intervals
-    names = np.asarray([*finding.table.groups.names, ""], dtype=object)
-    labels = np.asarray([*finding.table.groups.labels.tolist(), None], dtype=object)
-    return pd.DataFrame(
-        {
+def groups_frame(audit: Audit) -> pd.DataFrame:
+    """Who the groups are: rows, share, and whether they are judged."""
+    frames = []
+    for name, view in audit.views.items():
+        mass = view.mass.sum(axis=(1, 2))
+        columns = {
+            "attribute": name,
+            "group": view.groups.names,
+            "rows": view.size.astype(np.int64),
+            "share": mass / mass.sum(),
+            "judged": audit.judged(name),
+        }
+        frames.append(pd.DataFrame(columns))
+    return pd.concat(frames, ignore_index=True)
+
+
+def rates_frame(audit: Audit) -> pd.DataFrame:
+    """The rates of every group and overall, each with its own interval."""
+    frames = []
+    for attribute, table, names in _tables(audit):
+        for rate, label, row in _rate_rows(audit, table):
+            low, high = row.exact_interval(audit.alpha)
+            columns = {
+                "attribute": attribute,
+                "group": names,
+                "label": pd.Series([audit.label_value(label)] * len(names), dtype=object),
+                "rate": rate,
+                "value": row.value,
+                "low": low,
+                "high": high,
+                "trials": row.trials,
+            }
+            frames.append(pd.DataFrame(columns))
+    return pd.concat(frames, ignore_index=True)
+
+
+def _rate_rows(audit: Audit, table: CountTable) -> Iterator[tuple[str, int, Proportion]]:
+    """The rates of a table's groups, of each label shown (-1 for none)."""
+    for rate, proportions in table.rates.items():
+        for label in [-1] if rate == "accuracy" else audit.shown_labels:
+            yield rate, label, proportions.row(label)
+
+
+def _tables(audit: Audit) -> Iterator[tuple[str, CountTable, Sequence[str]]]:
+    """The counts of every way of grouping, by group and of everyone, with the names of groups."""
+    for attribute, view in audit.views.items():
+        yield attribute, view, view.groups.names
+        yield attribute, view.together(), (OVERALL,)
+
+
+def levels_frame(audit: Audit) -> pd.DataFrame:
+    """The levels of every measure with their intervals, and whether they surely are beyond."""
+    names = np.asarray([*audit.labels, None], dtype=object)
+    frames = []
+    for finding in audit.findings:
+        comparison, (low, high) = finding.comparison, finding.level_intervals
+        groups = np.asarray([*finding.table.groups.names, ""], dtype=object)
+        columns = {
             "measure": finding.measure,
             "attribute": finding.attribute,
             "name": list(comparison.names),
-            "group": names[comparison.group],
-            "label": pd.Series(labels[comparison.label], dtype=object),
+            "group": groups[comparison.group],
+            "label": pd.Series(names[comparison.label], dtype=object),
             "level": finding.levels,
             "low": low,
             "high": high,
             "beyond": finding.beyond,
         }
-    )
+        frames.append(pd.DataFrame(columns))
+    return pd.concat(frames, ignore_index=True)
+
+
+def figures_frame(audit: Audit) -> pd.DataFrame:
+    """Differences and ratios by their known names, with intervals."""
+    rows = [(name, *gap) for name, gaps in audit.figures.items() for gap in gaps]
+    frame = pd.DataFrame(rows, columns=FIGURES)
+    labels = [audit.label_value(index) for index in frame["label"]]
+    # Labels as they are: pandas would turn integers beside None into floats.
+    frame["label"] = pd.Series(labels, dtype=object)
+    return frame[["attribute", "label", "figure", "value", "low", "high", "judged"]]
+
+
+def changes_frame(audit: Audit) -> pd.DataFrame:
+    """Rates of every group under the baseline and now; no rows without a baseline.
+
+    `change` has its own interval from `low` to `high`; `up` and `down` are the rows that get and
+    lose what the rate counts, `net` their difference. The rows are the same, so the change is a
+    paired difference.
+    """
+    keys = ["attribute", "group", "label", "rate"]
+    figures = ["before", "after", "change", "low", "high", "up", "down", "net"]
+    if audit.baseline is None or audit.moves is None:
+        return pd.DataFrame(columns=[*keys, *figures])
+    before, after = audit.baseline.to_frame("rates"), audit.to_frame("rates")
+    frame = after[keys].assign(before=before["value"], after=after["value"])
+    frame = frame.assign(change=frame["after"] - frame["before"])
+    moved = []
+    for attribute, table, names in _tables(audit):
+        moves = audit.moves.view(*audit.views[attribute].groups.attributes)
+        moves = moves.together() if names == (OVERALL,) else moves
+        for rate, label, row in _rate_rows(audit, table):
+            if rate in {"base_rate", "precision"}:
+                # One is the data's own, the other is about other rows each time.
+                moved.append(np.full((4, len(names)), np.nan))
+            else:
+                ends = change_interval(moves.of_rate(rate, label), row, audit.alpha)
+                moved.append(np.stack([*ends, *moves.of_rate(rate, label, people=True)]))
+    columns = zip(("low", "high", "up", "down"), np.concatenate(moved, axis=1), strict=True)
+    frame = frame.assign(**dict(columns))
+    return frame.assign(net=frame["up"] - frame["down"])
+
+
+def sides_frame(audit: Audit) -> pd.DataFrame:
+    """Who changes sides: rows by group, true label and both predictions, where the two differ."""
+    columns = ["group", "true", "from", "to"]
+    if audit.baseline is None:
+        return pd.DataFrame(columns=[*columns, "rows"])
+    names = np.asarray(audit.table.groups.names, dtype=object)
+    labels = np.asarray([*audit.labels, None], dtype=object)[:-1]
+    before, after = audit.baseline.predicted, audit.predicted
+    changed = before != after
+    label, group = audit.rows.label[changed], audit.rows.group[changed]
+    cells = (names[group], labels[label], labels[before[changed]], labels[after[changed]])
+    frame = pd.DataFrame(dict(zip(columns, cells, strict=True)), dtype=object)
+    if not audit.has_labels:
+        frame["true"] = "not known"
+    frame["rows"] = audit.times[changed].astype(np.int64)
+    counted = frame.groupby(columns)["rows"].sum().reset_index()
+    return counted.sort_values("rows", ascending=False, kind="stable").reset_index(drop=True)
+
+
+def confusion_frame(audit: Audit) -> pd.DataFrame:
+    """Rows of every group by true and predicted label, and their share of the true label's rows."""
+    columns = ["attribute", "group", "true", "predicted", "rows", "share"]
+    lines: list[tuple[Any, ...]] = []
+    for attribute, table, names in _tables(audit) if audit.has_labels else ():
+        truth = table.mass.sum(axis=2, keepdims=True)
+        share = table.mass / np.where(truth > 0, truth, np.nan)
+        keys = product([attribute], names, audit.labels, audit.labels)
+        figures = zip(table.rows.ravel().astype(np.int64), share.ravel(), strict=True)
+        lines += [(*key, *both) for key, both in zip(keys, figures, strict=True)]
+    return pd.DataFrame(lines, columns=columns)
+
+
+FRAMES: dict[str, Callable[[Audit], pd.DataFrame]] = {
+    "verdicts": verdicts_frame,
+    "groups": groups_frame,
+    "rates": rates_frame,
+    "levels": levels_frame,
+    "figures": figures_frame,
+    "confusion": confusion_frame,
+    "changes": changes_frame,
+    "sides": sides_frame,
+    "scores": lambda audit: audit.score_frames["scores"],
+    "roc": lambda audit: audit.score_frames["roc"],
+    "calibration": lambda audit: audit.score_frames["calibration"],
+    "subgroups": lambda audit: (
+        pd.DataFrame(columns=SUBGROUP_COLUMNS) if audit.subgroups is None else audit.subgroups.frame
+    ),
+}

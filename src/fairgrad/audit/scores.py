@@ -21,7 +21,7 @@ from fairgrad.columns import as_array
 from fairgrad.groups import count_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -238,84 +238,80 @@ def _newcombe(area: float, m: float, n: float, z: float) -> tuple[float, float]:
     return float(low), float(high)
 
 
-@dataclass(frozen=True, eq=False)
-class ScoreFigures:
-    """What the scores of one label say about every group.
+def score_frames(
+    rows: GroupedRows,
+    scores: Mapping[int, Floats],
+    views: Mapping[str, Sequence[str]],
+    alpha: float,
+) -> dict[str, pd.DataFrame]:
+    """The tables named in `TABLES`: what the scores of each label say about every group.
 
-    Attributes:
+    Args:
         rows: labels and groups of the rows.
-        score: (N,) of the label.
-        label: its index.
+        scores: (N,) by the index of the label.
         views: the attributes of every way of grouping.
         alpha: 1 - confidence.
     """
-
-    rows: GroupedRows
-    score: Floats
-    label: int
-    views: dict[str, tuple[str, ...]]
-    alpha: float
-
-    @cached_property
-    def is_probability(self) -> bool:
-        """Whether all scores lie between 0 and 1, so that they can be compared with rates."""
-        return bool(self.score.min() >= 0 and self.score.max() <= 1)
-
-    @cached_property
-    def frames(self) -> dict[str, pd.DataFrame]:
-        """The tables named in `TABLES`."""
-        order = np.argsort(self.score, kind="stable")
+    labels = rows.groups.labels.tolist()
+    frames: dict[str, list[pd.DataFrame]] = {name: [] for name in TABLES}
+    for label, score in scores.items():
+        order = np.argsort(score, kind="stable")
         places = np.linspace(0, len(order) - 1, CALIBRATION_BINS + 1).astype(np.int64)
-        bins = np.unique(self.score[order][places])
-        frames: dict[str, list[pd.DataFrame]] = {name: [] for name in TABLES}
-        for view, attributes in self.views.items():
-            for name, at in self._stretches(order, attributes):
-                weight = None if self.rows.weight is None else self.rows.weight[at]
-                group = RankedScores(self.score[at], self.rows.label[at] == self.label, weight)
-                for kind, table in self._of_group(group, bins).items():
-                    key: dict[str, Any] = {"attribute": view, "group": name, "label": self.label}
-                    frames[kind].append(table.assign(**key))
-        return {
-            kind: pd.concat(tables, ignore_index=True)[TABLES[kind]]
-            if tables
-            else pd.DataFrame(columns=TABLES[kind])
-            for kind, tables in frames.items()
-        }
+        edges = np.unique(score[order][places])
+        # Only probabilities can be compared with rates.
+        bins = edges if edges[0] >= 0 and edges[-1] <= 1 else None
+        for view, attributes in views.items():
+            for name, at in _stretches(rows, order, attributes):
+                weight = None if rows.weight is None else rows.weight[at]
+                group = RankedScores(score[at], rows.label[at] == label, weight)
+                for kind, table in _of_group(group, bins, alpha).items():
+                    named = pd.Series([labels[label]] * len(table), dtype=object)
+                    frames[kind].append(table.assign(attribute=view, group=name, label=named))
+    return {
+        kind: pd.concat(tables, ignore_index=True)[TABLES[kind]]
+        if tables
+        else pd.DataFrame(columns=TABLES[kind])
+        for kind, tables in frames.items()
+    }
 
-    def _stretches(self, order: Ints, attributes: Sequence[str]) -> Iterator[tuple[str, Ints]]:
-        """Names and rows of the groups that have some, by ascending score; last, all together."""
-        groups, place = coarser(self.rows.groups, attributes)
-        # NumPy sorts integers of 16 bits by counting.
-        group = place.astype(np.min_scalar_type(-len(place) - 1))[self.rows.group[order]]
-        order, group = order[group >= 0], group[group >= 0]
-        by_group = order[np.argsort(group, kind="stable")]
-        ends = np.cumsum(count_rows(group, groups.n_groups)).astype(np.int64)
-        for name, rows in zip(groups.names, np.split(by_group, ends[:-1]), strict=True):
-            if len(rows):
-                yield name, rows
-        yield OVERALL, order
 
-    def _of_group(self, group: RankedScores, bins: Floats) -> dict[str, pd.DataFrame]:
-        """The figures of a group, and its curves."""
-        area, _ = group.auc()
-        low, high = group.auc_interval(self.alpha)
-        base, mean, *gap = group.gap(self.alpha)
-        figures = {
-            "rows": len(group.score),
-            "positives": int(group.is_positive.sum()),
-            "mean_score": mean,
-            "base_rate": base,
-            "auc": area,
-            "auc_low": float(low),
-            "auc_high": float(high),
-            **dict(zip(CALIBRATED, gap if self.is_probability else [np.nan] * 3, strict=True)),
-        }
-        tables = {"scores": pd.DataFrame([figures])}
-        if not np.isnan(area):  # without rows of either kind there is no curve
-            tables["roc"] = group.roc()
-        if self.is_probability:
-            tables["calibration"] = group.calibration(bins, self.alpha)
-        return tables
+def _stretches(
+    rows: GroupedRows, order: Ints, attributes: Sequence[str]
+) -> Iterator[tuple[str, Ints]]:
+    """Names and rows of the groups that have some, by ascending score; last, all together."""
+    groups, place = coarser(rows.groups, attributes)
+    # NumPy sorts integers of 16 bits by counting.
+    group = place.astype(np.min_scalar_type(-len(place) - 1))[rows.group[order]]
+    order, group = order[group >= 0], group[group >= 0]
+    by_group = order[np.argsort(group, kind="stable")]
+    ends = np.cumsum(count_rows(group, groups.n_groups)).astype(np.int64)
+    for name, members in zip(groups.names, np.split(by_group, ends[:-1]), strict=True):
+        if len(members):
+            yield name, members
+    yield OVERALL, order
+
+
+def _of_group(group: RankedScores, bins: Floats | None, alpha: float) -> dict[str, pd.DataFrame]:
+    """The figures of a group, and its curves; no calibration without bins."""
+    area, _ = group.auc()
+    low, high = group.auc_interval(alpha)
+    base, mean, *gap = group.gap(alpha)
+    figures = {
+        "rows": len(group.score),
+        "positives": int(group.is_positive.sum()),
+        "mean_score": mean,
+        "base_rate": base,
+        "auc": area,
+        "auc_low": float(low),
+        "auc_high": float(high),
+        **dict(zip(CALIBRATED, [np.nan] * 3 if bins is None else gap, strict=True)),
+    }
+    tables = {"scores": pd.DataFrame([figures])}
+    if not np.isnan(area):  # without rows of either kind there is no curve
+        tables["roc"] = group.roc()
+    if bins is not None:
+        tables["calibration"] = group.calibration(bins, alpha)
+    return tables
 
 
 CALIBRATED = ["calibration_gap", "calibration_low", "calibration_high"]

@@ -418,7 +418,7 @@ def price(audit: Audit) -> str:
 
 def _verdicts(audit: Audit) -> Section:
     """The verdict on each measure, the warnings, and the levels behind it."""
-    levels = [_levels(finding, place) for place, finding in enumerate(audit.findings)]
+    levels = [level_block(finding, place) for place, finding in enumerate(audit.findings)]
     blocks = [*verdict_blocks(audit), *remarks(audit), *levels]
     return Section(VERDICTS, "The verdict on each measure", (), blocks)
 
@@ -486,7 +486,7 @@ def verdict_block(title: str, audit: Audit, findings: Iterable[Finding]) -> Bloc
     return Block(title, columns, rows, texts=1 + several)
 
 
-def _levels(finding: Finding, place: int) -> Block:
+def level_block(finding: Finding, place: int) -> Block:
     """Every level of a measure with its interval."""
     (low, high), names = finding.level_intervals, words.level_names(finding)
     rows = [
@@ -512,7 +512,8 @@ def _groups(audit: Audit) -> Section:
     """The rates of every group, how they changed, their ratios and differences."""
     blocks = [rate_block(audit, view) for view in audit.views]
     blocks += [] if audit.baseline is None else [_sides(audit)]
-    blocks += [] if audit.impact_table is None else audit.impact_table.blocks()
+    if audit.impact_table is not None:
+        blocks += audit.impact_table.blocks(audit.impact_table.notes)
     blocks.append(_named_figures(audit))
     return Section(GROUPS, "How each group is treated", (), blocks)
 
@@ -640,7 +641,7 @@ def _sides(audit: Audit) -> Block:
 
 def _details(audit: Audit) -> Section:
     """Scores and subgroups, where there are some."""
-    blocks = [_scores(audit, view) for view in audit.views] if audit.scores else []
+    blocks = [_scores(audit, view) for view in audit.views if len(audit.score_frames["scores"])]
     if audit.subgroups is not None:
         blocks.append(_subgroups(audit.subgroups))
     return Section(DETAILS, "Scores and subgroups", (), blocks)
@@ -651,24 +652,19 @@ def _scores(audit: Audit, view: str) -> Block:
     frame = audit.to_frame("scores")
     frame = frame[frame["attribute"] == view].set_index("group")
     labels = [audit.label_value(index) for index in audit.shown_labels][:MOST_LABELS]
-    groups = [*audit.views[view].groups.names, OVERALL]
-    columns = []
+    groups, columns, rows = [*audit.views[view].groups.names, OVERALL], [], []
     for label in labels:
-        of_label = frame[frame["label"] == label].reindex(groups)
-
-        def cells(*names: str, form: str = ".3f", of_label: Any = of_label) -> list[str]:
-            rows = of_label[list(names)].to_numpy(dtype=float)
-            if len(names) == 1:
-                return [number(value) for (value,) in rows]
-            return [_with_half(value, low, high, form, 1) for value, low, high in rows]
-
-        head = "AUC" if len(labels) == 1 else f"AUC\n{label}"
-        columns.append((head, cells("auc", "auc_low", "auc_high")))
+        rows = frame[frame["label"] == label].reindex(groups).to_dict(orient="records")
+        areas = [_with_half(r["auc"], r["auc_low"], r["auc_high"], ".3f", 1) for r in rows]
+        columns.append(("AUC" if len(labels) == 1 else f"AUC\n{label}", areas))
     if len(labels) == 1:
-        gap = [f"calibration_{name}" for name in ("gap", "low", "high")]
-        columns += [("mean\nscore", cells("mean_score")), ("base\nrate", cells("base_rate"))]
-        columns.append(("calibration\ngap", cells(*gap, form="+.3f")))
-    notes = [scores.METHOD, *([scores.CALIBRATION] if audit.scores[0].is_probability else [])]
+        gap, low, high = (f"calibration_{end}" for end in ("gap", "low", "high"))
+        gaps = [_with_half(row[gap], row[low], row[high], "+.3f", 1) for row in rows]
+        columns.append(("mean\nscore", [number(row["mean_score"]) for row in rows]))
+        columns.append(("base\nrate", [number(row["base_rate"]) for row in rows]))
+        columns.append(("calibration\ngap", gaps))
+    is_calibrated = len(audit.score_frames["calibration"]) > 0
+    notes = [scores.METHOD, *([scores.CALIBRATION] if is_calibrated else [])]
     title = f"Scores by {view}"
     return _by_group(audit, view, title, columns, sentences=notes, chart="scores")
 

@@ -128,7 +128,7 @@ def level_limits(comparison: Comparison, error: float) -> Interval:
     cells, (least, most) = comparison.cells, comparison.map.range
     z = float(-ndtri(error))
     ends = cells.ends_in_sums(error)
-    low, high = comparison.map.combine(cells.value, ends, z, comparison.correlation)
+    low, high = comparison.map.combine(cells.value, ends, z)
     return Interval(np.maximum(low, least), np.minimum(high, most))
 
 
@@ -325,16 +325,9 @@ class Finding:
         the least number that does. None if the figure is too close to the tolerance, or not
         defined.
         """
-        from fairgrad.audit.forecast import RowsNeeded, rows_needed  # noqa: PLC0415 - a cycle
+        from fairgrad.audit.forecast import rows_needed  # noqa: PLC0415 - it imports this module
 
-        if self.verdict != UNDECIDED:
-            return RowsNeeded({}, 0, 0)
-        size = self.table.size
-        if np.isnan(self.judgement.value) or size.min() <= 0:
-            return None
-        near, rule = errors(self.alpha)[1], self.tolerance
-        fair = rule.fair_figures if rule.kind == "ratio" else rule.fair_levels(self.comparison)
-        return rows_needed(self.comparison, self.table, fair, (near, self.unfair_share * near))
+        return rows_needed(self)
 
 
 def attainable_tolerance(findings: Sequence[Finding]) -> float | None:

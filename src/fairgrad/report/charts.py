@@ -292,8 +292,8 @@ def score_figures(audit: Audit, view: str) -> list[ReportFigure]:
     figures, names, counted = [], _names(audit, view), audit.views[view]
     lines = [names[counted.groups.names[g]] for g in counted.largest(MOST_LINES)]
     some = f"The {len(lines)} largest of {len(names)} groups." if len(names) > len(lines) else ""
-    for scored in audit.scores[:MOST_SCORED_LABELS]:
-        label, tables = audit.label_value(scored.label), {}
+    for index in audit.shown_labels[:MOST_SCORED_LABELS]:
+        label, tables = audit.label_value(index), {}
         for kind in ("scores", "roc", "calibration"):
             frame = audit.to_frame(kind)
             rows = frame[(frame["attribute"] == view) & (frame["label"] == label)]
@@ -302,8 +302,8 @@ def score_figures(audit: Audit, view: str) -> list[ReportFigure]:
                 for row in rows.to_dict(orient="records")
             ]
         drawn = {k: [row for row in tables[k] if row["group"] in lines] for k in tables}
-        key = f"{list(audit.views).index(view)}-{scored.label}"
-        of = f"{f' of {label}' if len(audit.scores) > 1 else ''}"
+        key = f"{list(audit.views).index(view)}-{index}"
+        of = f" of {label}" if len(audit.shown_labels) > 1 else ""
         areas = "; ".join(f"{row['group']} {number(row['auc'], 3)}" for row in drawn["scores"])
         text = f"ROC curves{of} by {view}; areas under them: {areas}."
         fields = "false_positive_rate", "true_positive_rate"
@@ -320,7 +320,7 @@ def score_figures(audit: Audit, view: str) -> list[ReportFigure]:
         figures.append(_figure(
             f"roc-{key}", f"ROC curves{of}", chart, drawn["roc"], table, text, 260, **more
         ))  # fmt: skip
-        if scored.is_probability:
+        if tables["calibration"]:  # the scores are probabilities
             text = "; ".join(
                 f"{row['group']} {number(row['calibration_gap'], 3)}" for row in drawn["scores"]
             )
