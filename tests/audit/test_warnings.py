@@ -107,6 +107,19 @@ def test_groups_that_are_not_judged_are_named():
     assert "not_judged" not in kinds(Audit(y, y, s, min_group=0))
 
 
+def test_tables_of_small_groups_alone_are_told_once():
+    y, sex, race = [0, 1] * 30, ["F", "M"] * 30, ["a", "b", "c"] * 20
+    (told,) = (
+        one.message
+        for one in Audit(y, y, {"sex": sex, "race": race}, min_group=40).warnings
+        if one.kind == "not_judged"
+    )
+    assert told == (
+        "By sex, race and sex x race fewer than two groups have 40 rows, so all are judged, "
+        "whatever their size."
+    )
+
+
 def test_declared_but_absent_groups_are_named():
     column = pd.Series(pd.Categorical(S, categories=["a", "b", "zz"]), name="race")
     assert "race=zz" in message(Audit(Y, Y, column), "empty")

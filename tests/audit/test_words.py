@@ -24,6 +24,13 @@ def test_many_names_are_counted():
     assert listed(list("abcdef"), most=4) == "a; b; c; d; and 2 more"
 
 
+def test_names_with_commas_are_told_apart_by_semicolons():
+    assert words.conjoined(["a", "b", "c"]) == "a, b and c"
+    assert words.conjoined(["Black, men", "white, men"]) == "Black, men and white, men"
+    crossed = ["Black, men", "white, men", "2 more"]
+    assert words.conjoined(crossed) == "Black, men; white, men; and 2 more"
+
+
 def test_nothing_in_a_name_steers_a_terminal():
     assert printable("a\x1b[2Jb\u202e") == "a\N{REPLACEMENT CHARACTER}[2Jb\N{REPLACEMENT CHARACTER}"
     assert printable(in_sentence("\u05e9\u05dc")) == "\u05e9\u05dc"

@@ -150,7 +150,9 @@ def people_of(number: int) -> str:
 
 
 def conjoined(names: Sequence[str]) -> str:
-    """Names in a sentence: "a", "a and b", "a, b and c"."""
+    """Names in a sentence: "a", "a and b", "a, b and c"; with semicolons if names have commas."""
+    if len(names) > 2 and any(", " in name for name in names):
+        return f"{'; '.join(names[:-1])}; and {names[-1]}"
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
@@ -382,14 +384,12 @@ def _is_bad_news(name: str) -> bool:
 
 def not_judged(audit: Audit) -> str:
     """Groups set aside from the verdict because they have few rows."""
-    by_view, too_few = [], []
+    by_view: list[str] = []
+    all_small: dict[int, list[str]] = {}
     for name, view in audit.views.items():
         least, small = audit.least_rows(name), ~audit.judged(name) & (view.size > 0)
         if audit.judged(name).all() and (view.size[view.size > 0] < least).any():
-            too_few.append(
-                f"By {name} fewer than two groups have {least:,} rows, so all are judged, whatever "
-                "their size."
-            )
+            all_small.setdefault(least, []).append(name)
         if small.any():
             people = people_names(view.groups)
             names = [f"{people[g]} ({view.size[g]:.0f})" for g in np.flatnonzero(small)]
@@ -397,12 +397,17 @@ def not_judged(audit: Audit) -> str:
                 f"by {name} {people_of(int(view.size[small].sum()))} in "
                 f"{n_of(len(names), 'group')} of fewer than {least:,} rows: {listed(names, most=6)}"
             )
+    told = [
+        f"By {conjoined(names)} fewer than two groups have {least:,} rows, so all are judged, "
+        "whatever their size."
+        for least, names in all_small.items()
+    ]
     if by_view:
-        too_few.append(
+        told.append(
             f"Not judged, {'; '.join(by_view)}. Their rates are shown. To judge them, too, lower "
             "the minimum size of a group."
         )
-    return " ".join(too_few)
+    return " ".join(told)
 
 
 def wide_tolerance(audit: Audit) -> str:
