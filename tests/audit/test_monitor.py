@@ -230,3 +230,15 @@ def test_changes_name_people_not_columns():
     told = [sentence for batch in monitor.batches for sentence in batch.changes]
     assert told
     assert not any("sex=" in sentence or "demographic_parity" in sentence for sentence in told)
+
+
+def test_a_report_is_text_with_the_verdict_and_every_gap():
+    monitor = Monitor("demographic_parity")
+    assert monitor.report().endswith("There are no two groups of people to compare yet.")
+    for day in range(8):
+        monitor.update(**rows(day, 3000, 0.3, 0.7), batch=f"day {day}")
+    text = monitor.report(72)
+    assert text.startswith(f"{monitor.summary(72)}\n\nDemographic parity by sex\n")
+    gaps = monitor.to_frame().tail(4)[["level", "low", "high"]]
+    assert all(f"{value:.4f}" in text for value in gaps.to_numpy().ravel())
+    assert max(map(len, text.splitlines())) <= 72

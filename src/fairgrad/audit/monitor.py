@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from rich.console import Group
 from scipy.special import gammaln, lambertw, ndtr
 
 from fairgrad.audit import sections, words
@@ -42,7 +43,7 @@ from fairgrad.columns import as_columns, as_pandas
 from fairgrad.files import locked, read_sealed, sealed_json, write_whole
 from fairgrad.groups import MIN_GROUP
 from fairgrad.measures import as_measure
-from fairgrad.text import Block, Section, ShownAndWritten
+from fairgrad.text import Block, Section, ShownAndWritten, as_plain_text
 
 if TYPE_CHECKING:
     import os
@@ -143,6 +144,8 @@ class Monitor(ShownAndWritten):
         ...     monitor.update(y_pred=[0, 1, 1, 1] * (n // 2), sensitive_features=sex, batch=day)
         >>> monitor.verdict
         'unfair'
+        >>> print(monitor.report().splitlines()[-3])
+        The mean of |F| is 0.2500.
     """
 
     def __init__(
@@ -210,7 +213,8 @@ class Monitor(ShownAndWritten):
         try:
             if self._is_comparable(self.usable):
                 audit, last = self.current_audit(), self.batches[-1]
-                last.levels = _levels(audit)[LEVELS].to_numpy().tolist()
+                levels = audit.to_frame("levels")[LEVELS].dropna()
+                last.levels = levels.to_numpy().tolist()
                 last.verdict, last.changes = audit.verdict, self._changes()
         except ValueError:
             self.attributes, self.batches = before
@@ -338,9 +342,8 @@ class Monitor(ShownAndWritten):
                 continue
             n_levels = sum(len(one.comparison.names) for one in audits[0].findings)
             error = max(spent / (2 * n_levels), LEAST_ERROR)
-            before, after = (_levels(audit, error) for audit in audits)
+            before, after = (_limits(audit, error) for audit in audits)
             both = before.merge(after, on=["measure", "attribute", "name"])
-            both = both[both["told_y"].notna()].reset_index(drop=True)
             rise = both["level_y"] - both["level_x"]
             up = np.hypot(both["level_x"] - both["low_x"], both["high_y"] - both["level_y"])
             down = np.hypot(both["high_x"] - both["level_x"], both["level_y"] - both["low_y"])
@@ -371,12 +374,26 @@ class Monitor(ShownAndWritten):
         ]
         blocks = [
             Block("Gaps between groups over time", chart="monitor" if self.to_frame().size else ""),
-            Block("When the verdict changed", ("batch", "rows", "verdict"), turns),
         ]
+        if turns:
+            blocks.append(Block("When the verdict changed", ("batch", "rows", "verdict"), turns))
         changes = [sentence for batch in self.batches for sentence in batch.changes]
         if changes:
             blocks.append(Block("Changes detected", sentences=changes, is_warning=True))
         return (first._replace(sentences=(*first.sentences, *waits), blocks=blocks),)
+
+    def report(self, width: int = 80) -> str:
+        """The verdict, its history and the gaps of every group so far, as plain text.
+
+        `fairgrad.report.Report` makes a page with charts of the same monitor.
+
+        Args:
+            width: of the lines.
+        """
+        is_comparable = self._is_comparable(self.usable)
+        findings = self.current_audit().findings if is_comparable else ()
+        gaps = [sections.level_block(one, place) for place, one in enumerate(findings)]
+        return as_plain_text(Group(self.on_terminal(), *gaps), width)
 
     def to_frame(self) -> pd.DataFrame:
         """The levels and their limits after each batch, as they were at the time."""
@@ -454,19 +471,18 @@ class Monitor(ShownAndWritten):
         return f"<Monitor of {len(self.batches)} batches, {self.n_rows:,} rows: {self.verdict}>"
 
 
-def _levels(audit: Audit, error: float | None = None) -> pd.DataFrame:
-    """The levels, their names in words (`told`) and their intervals.
+def _limits(audit: Audit, error: float) -> pd.DataFrame:
+    """The levels, their names in words (`told`), and limits each of which errs so rarely.
 
-    With an error, limits each of which is wrong with this probability. Unlike the intervals, they
-    do not depend on the tolerance.
+    Unlike intervals, limits do not depend on the tolerance.
     """
     frames = []
     for one in audit.findings:
-        ends = one.level_intervals if error is None else level_limits(one.comparison, error)
+        ends = level_limits(one.comparison, error)
         columns = (one.measure, one.attribute, list(one.comparison.names), one.levels, *ends)
         frame = pd.DataFrame(dict(zip(LEVELS, columns, strict=True)))
         frames.append(frame.assign(told=frame["name"].map(words.told_levels(one))))
-    return pd.concat(frames, ignore_index=True).dropna(subset=LEVELS)
+    return pd.concat(frames, ignore_index=True).dropna()
 
 
 def lifelong_error(error: float, n_rows: float, tightest: float) -> float:
