@@ -299,6 +299,8 @@ class Audit(ShownAndWritten):
         self.table = CountTable.from_rows(
             rows, predicted, counts=self.counts, has_labels=self.has_labels, cluster=self.cluster
         )
+        # What `to_frame` has computed: terminal, page, card and JSON show the same figures.
+        self._frames: dict[str, pd.DataFrame] = {}
         self.counted_rows = self.rows
         if self.partly is not None:
             self.table, self.counted_rows = soft_counts(
@@ -481,6 +483,7 @@ class Audit(ShownAndWritten):
         if self.counts is not None:
             raise ValueError("columns: a search needs the rows themselves, not their counts.")
         self.subgroups = worst_subgroups(self, columns, **options)
+        self._frames.pop("subgroups", None)
         return self.subgroups
 
     @property
@@ -621,16 +624,9 @@ class Audit(ShownAndWritten):
         """
         if kind not in record.FRAMES:
             raise ValueError(f"kind: expected one of {list(record.FRAMES)}, got {kind!r}.")
-        if kind == "subgroups":  # there may be a new search
-            return record.FRAMES[kind](self)
         if kind not in self._frames:
             self._frames[kind] = record.FRAMES[kind](self)
         return self._frames[kind].copy()
-
-    @cached_property
-    def _frames(self) -> dict[str, pd.DataFrame]:
-        """What `to_frame` has computed: terminal, page, card and JSON show the same figures."""
-        return {}
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values, with a schema version; NaN becomes None."""

@@ -68,15 +68,6 @@ def check_scores(y_score: Any, n_rows: int, n_labels: int) -> Floats:
     return score
 
 
-def switch(score: Floats, is_positive: NDArray[np.bool_]) -> tuple[float, float]:
-    """The highest score predicted negative, and the lowest one predicted positive.
-
-    Predictions come from one threshold if the first is not above the second.
-    """
-    highest_no = float(score[~is_positive].max(initial=-np.inf))
-    return highest_no, float(score[is_positive].min(initial=np.inf))
-
-
 @dataclass(frozen=True, eq=False)
 class RankedScores:
     """The scores of one label in one group.

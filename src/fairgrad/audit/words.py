@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from fairgrad.audit.scores import switch
 from fairgrad.audit.verdicts import FAIR, FOUR_FIFTHS, UNDECIDED, UNFAIR, gravest
 from fairgrad.definitions import DEFINITIONS
 from fairgrad.groups import MIN_GROUP
@@ -537,7 +536,9 @@ def other_threshold(audit: Audit, threshold: float | None) -> str:
 
 
 def _moved_threshold(score: Floats, is_positive: NDArray[np.bool_], threshold: float | None) -> str:
-    highest_no, lowest_yes = switch(score, is_positive)
+    """The same for two labels: whether one threshold gives the predictions, and which."""
+    highest_no = float(score[~is_positive].max(initial=-np.inf))
+    lowest_yes = float(score[is_positive].min(initial=np.inf))
     if highest_no > lowest_yes:
         return (
             f"No single threshold on the scores gives these predictions: {lowest_yes:.4g} is "
