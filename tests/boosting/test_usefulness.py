@@ -1,5 +1,7 @@
 """What nobody wants of fair trees is said, and small groups are set aside."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -39,6 +41,45 @@ def test_missed_bounds_are_said_with_what_was_reached(make, hiring):
     )
     wide = make("equalized_odds", n_estimators=3, epsilon=1.0)
     assert fitted(wide, hiring.X, hiring.y, hiring.sex)[1] == []
+
+
+def test_the_price_of_fairness_is_stated_where_it_is_high(make):
+    rng = np.random.default_rng(0)
+    s, X = rng.integers(0, 2, 3000), rng.normal(size=(3000, 3))
+    X[:, 0] += 1.5 * s
+    y = (X[:, 0] + 0.5 * rng.normal(size=3000) > 0.75).astype(int)
+    _, said = fitted(make(epsilon=0.05), X, y, s)
+    (price,) = [one for one in said if one.startswith("Fairness costs")]
+    assert "of the plain model, on the held-out rows. Try a larger epsilon" in price
+    options = {"eval_set": [(X[:99], y[:99])]}  # may stop the fit, which trials would not
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        make(epsilon=0.05).fit(X, y, sensitive_features=s, **options)
+    assert not [one for one in caught if "Fairness costs" in str(one.message)]
+
+
+def test_a_fair_model_that_costs_nothing_is_no_warning(make):
+    rng = np.random.default_rng(1)
+    s, X = rng.integers(0, 2, 3000), rng.normal(size=(3000, 3))
+    y = (X.sum(1) + 0.5 * rng.normal(size=3000) > 0.0).astype(int)
+    assert fitted(make(epsilon=0.05), X, y, s)[1] == []
+
+
+@pytest.mark.parametrize("use_sensitive", [False, True])
+def test_trials_leave_the_model_as_it_is(make, hiring, monkeypatch, use_sensitive):
+    X, y, s = hiring.X, hiring.grade, hiring.sex.astype(object)
+    s[::9] = None
+    weight = np.random.default_rng(0).random(len(y))
+    models = []
+    for is_trial in (False, True):
+        model = make("equalized_odds", n_estimators=5, use_sensitive=use_sensitive)
+        monkeypatch.setattr(type(model), "_is_trial", is_trial)
+        models.append(model.fit(X, y, sensitive_features=s, sample_weight=weight))
+    first, second = (
+        model.predict_proba(X, sensitive_features=s if use_sensitive else None) for model in models
+    )
+    np.testing.assert_array_equal(first, second)
+    np.testing.assert_array_equal(models[0].levels_, models[1].levels_)
 
 
 def test_trees_that_say_nothing_are_said_to_be_of_no_use(make):

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import inspect
 import re
+import warnings
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.preprocessing import LabelEncoder
+from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
@@ -18,6 +21,7 @@ from fairgrad.columns import as_column, as_pandas, encode, sensitive_columns
 from fairgrad.groups import MIN_GROUP, group_rows
 from fairgrad.measures import LargeGroups, desirable_labels
 from fairgrad.sklearn.rows import require_values
+from fairgrad.splitting import hold_out
 from fairgrad.usefulness import (
     REACHED,
     FairnessWarning,
@@ -82,6 +86,7 @@ class FairBoostingMixin(ShownInNotebooks, AwareRouting):
     refused_parameters: ClassVar[Mapping[str, str]]  # without effect here -> what to use instead
     plain_class: ClassVar[str]  # the library's own classifier
     not_packed: ClassVar[Mapping[str, Any]]  # of the fitted attributes, what files do not hold
+    _is_trial = False  # whether it is fitted to judge another one, and warns of nothing
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -254,8 +259,13 @@ class FairBoostingMixin(ShownInNotebooks, AwareRouting):
         labels = self.classes_.tolist()  # type: ignore[attr-defined]  # of the library's class
         return tuple(labels[i] for i in desirable_labels(labels, self.y_desirable))
 
-    def _set_fitted(self, prepared: FitParts) -> None:
-        """Sets the fitted attributes about fairness, None without a measure, and warns."""
+    def _set_fitted(self, prepared: FitParts, *, with_price: bool) -> None:
+        """Sets the fitted attributes about fairness, None without a measure, and warns.
+
+        Args:
+            prepared: what the fit got.
+            with_price: whether fits to other rows can tell what fairness costs.
+        """
         self.sensitive_encoder_, objective = prepared.encoder, prepared.objective
         self.set_aside_: dict[str, int] = {}
         self.groups_ = self.fairness_state_ = self.levels_ = self.multipliers_ = None
@@ -272,7 +282,10 @@ class FairBoostingMixin(ShownInNotebooks, AwareRouting):
         self.cell_weights_ = objective.weights
         self.constraint_names_ = tuple(constraints.names)
         self.cell_names_ = tuple(constraints.weight_names(objective.groups))
-        self._warn_of_fault(objective)
+        if not self._is_trial:
+            self._warn_of_fault(objective)
+            if with_price and np.isfinite([constraints.lower, constraints.upper]).any():
+                self._warn_of_price(prepared)
 
     def _warn_of_fault(self, objective: BoostingObjective) -> None:
         """Warns if the model is no better than a constant, misses epsilon or has memorized rows.
@@ -300,6 +313,48 @@ class FairBoostingMixin(ShownInNotebooks, AwareRouting):
         if fault:
             warn(fault, FairnessWarning)
 
+    def _warn_of_price(self, prepared: FitParts) -> None:
+        """Warns if fairness costs accuracy, by a fair and a plain model of some of the rows.
+
+        They are judged on other rows: on their own, trees are so accurate that the price is hidden.
+        """
+        measure, constraints, rows = (
+            getattr(prepared.objective, name) for name in ("measure", "constraints", "rows")
+        )
+        cell, labels = rows.cell(), rows.groups.labels
+        # Every cell keeps a row, in the sample and in the rows to train on.
+        sample, _ = hold_out(cell, max(0.0, 1.0 - MOST_TRIAL / len(cell)), may_be_empty=True)
+        parts = hold_out(cell[sample], TRIAL_HELD_OUT, may_be_empty=True)
+        train, held = (rows.take(sample[part]) for part in parts)
+        if not len(held):
+            return
+        X, unseen = (_safe_indexing(prepared.features, sample[part]) for part in parts)
+        y, groups = prepared.labels[sample[parts[0]]], train.groups
+        s = {name: groups.column(a)[train.group] for a, name in enumerate(groups.attributes)}
+        figures = []
+        for epsilon in (self.epsilon, np.inf):
+            model = clone(self).set_params(
+                fairness_measure=measure, epsilon=epsilon, use_sensitive=False
+            )
+            model._is_trial = True  # noqa: SLF001 - a model of this class
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                model.fit(X, y, sensitive_features=s, sample_weight=train.weight)
+                predicted = np.searchsorted(labels, model.predict(unseen))
+            figures.append(model_figures(constraints, held, predicted, self.cost_matrix))
+        fair, plain = figures
+        if np.array_equal(fair.predicted, plain.predicted):
+            return
+        fair = fair._replace(beyond=0.0)  # bounds are judged on the many rows of the fit
+        constants = constant_figures(constraints, held, self.cost_matrix)
+        suggestions = Suggestions.of(self, len(constraints.names), None)
+        fault = find_fault(fair, constants, plain, labels.tolist(), suggestions, "held-out")
+        if fault:
+            warn(fault, FairnessWarning)
+
+
+MOST_TRIAL, TRIAL_HELD_OUT = 8_000, 0.3
+"""Rows that the price of fairness is measured on, and the share of them that judges."""
 
 FAIRNESS_PARAMETERS = tuple(inspect.signature(FairBoostingMixin).parameters)[:-1]
 """Parameters of the estimators that the boosting libraries do not know."""
