@@ -268,3 +268,28 @@ def test_samplers_do_not_matter_with_the_automatic_rate(measure):
         found.append(criterion.levels)
     expected = torch.from_numpy(fairness_levels(y, scores.argmax(1), s, measure).values).float()
     torch.testing.assert_close(torch.stack(found[20:]).mean(0), expected, atol=0.01, rtol=0)
+
+
+def test_the_plain_loss_of_positions_and_of_several_outputs():
+    generator = torch.Generator().manual_seed(0)
+    y, s = torch.arange(40).reshape(20, 2) % 3, torch.arange(20) % 2
+    criterion = CrossEntropyLoss(y, s, "equalized_odds")
+    scores = torch.randn(20, 3, 2, generator=generator, requires_grad=True)
+    criterion(scores, y, s)
+    torch.testing.assert_close(criterion.plain_loss, nn.functional.cross_entropy(scores, y))
+    y = torch.stack([torch.arange(20) // 4 % 2, torch.arange(20) // 8 % 2], 1)
+    criterion = BCEWithLogitsLoss(y, s, "equalized_odds")
+    logits = torch.randn(20, 2, generator=generator, requires_grad=True)
+    criterion(logits, y.float(), s)
+    plain = nn.functional.binary_cross_entropy_with_logits(logits, y.float())
+    torch.testing.assert_close(criterion.plain_loss, plain)
+
+
+def test_numbers_of_a_measure_of_predicted_labels():
+    y, s = torch.arange(60) % 3, torch.arange(60) // 3 % 2
+    criterion = CrossEntropyLoss(y, s, "demographic_parity", y_desirable=2)
+    criterion(torch.randn(60, 3, requires_grad=True), y, s)
+    numbers = monitor.numbers_of(criterion)
+    assert numbers["negative_share"] == 0.0  # such weights are never negative
+    names = [name for name in numbers if name.startswith("weight/")]
+    assert len(names) == len(criterion.cell_names)

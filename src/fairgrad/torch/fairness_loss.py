@@ -600,7 +600,7 @@ class FairLoss(nn.Module):
         losses, target, sample_weight = self._last
         if losses is None:
             return None
-        if losses.shape != target.shape:  # log-probabilities, of the fast path
+        if losses.ndim > 1:  # log-probabilities, of the fast path
             ignored = self.base_loss.ignore_index
             losses = functional.nll_loss(losses, target, ignore_index=ignored, reduction="none")
         divisor = self._divisor(target, losses, sample_weight)

@@ -47,7 +47,8 @@ def numbers_of(criterion: FairLoss, levels: Tensor | None = None) -> dict[str, f
     names = [f"{kind}/{name}" for kind in ("level", "multiplier") for name in constraints]
     names += [f"weight/{name}" for name in criterion.cell_names]
     is_negative = np.array(numbers[len(numbers) - len(weights) :]) < 0
-    negative = float(share[is_negative].sum() / max(share.sum(), 1e-30)) if len(share) else 0.0
+    is_negative = is_negative.reshape(-1, len(share)).any(0) if len(share) else is_negative
+    negative = float(share[is_negative].sum() / max(share.sum(), 1e-30))
     return {**dict(zip(names, numbers, strict=True)), "negative_share": negative}
 
 
