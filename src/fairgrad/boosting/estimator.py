@@ -331,7 +331,7 @@ class FairBoostingMixin(ShownInNotebooks, AwareRouting):
         X, unseen = (_safe_indexing(prepared.features, sample[part]) for part in parts)
         y, groups = prepared.labels[sample[parts[0]]], train.groups
         s = {name: groups.column(a)[train.group] for a, name in enumerate(groups.attributes)}
-        figures = []
+        predicted = []
         for epsilon in (self.epsilon, np.inf):
             model = clone(self).set_params(
                 fairness_measure=measure, epsilon=epsilon, use_sensitive=False
@@ -340,11 +340,12 @@ class FairBoostingMixin(ShownInNotebooks, AwareRouting):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 model.fit(X, y, sensitive_features=s, sample_weight=train.weight)
-                predicted = np.searchsorted(labels, model.predict(unseen))
-            figures.append(model_figures(constraints, held, predicted, self.cost_matrix))
-        fair, plain = figures
-        if np.array_equal(fair.predicted, plain.predicted):
+                predicted.append(np.searchsorted(labels, model.predict(unseen)))
+        if np.array_equal(*predicted):
             return
+        fair, plain = (
+            model_figures(constraints, held, label, self.cost_matrix) for label in predicted
+        )
         fair = fair._replace(beyond=0.0)  # bounds are judged on the many rows of the fit
         constants = constant_figures(constraints, held, self.cost_matrix)
         suggestions = Suggestions.of(self, len(constraints.names), None)
