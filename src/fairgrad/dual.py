@@ -324,8 +324,6 @@ def with_steady_rates(constants: Constants, share: float) -> Constants:
         >>> with_steady_rates(constants, 0.01).fairness_rate.round(4)
         array([0.2513, 0.5   ])
     """
-    if not share:
-        return constants
     factor = np.minimum(1.0, 1.0 / np.maximum(share * _gains(constants), NOTHING))
     if (factor == 1).all():
         return constants

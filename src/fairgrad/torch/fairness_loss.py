@@ -339,12 +339,13 @@ class FairLoss(nn.Module):
                 # The loss is the product of factors and log-probabilities of all classes: that
                 # has fewer steps backwards than one by way of the rows' losses.
                 logs = torch.log_softmax(input, 1) if is_entropy else input
-                factor = torch.empty_like(logs)
+                flat = logs.view(-1)
+                factor = torch.empty_like(flat)
                 arguments = (target, s, None, input, None, logs, places, factor)
                 offset = state.compiled.run(*arguments, by_class=True)
                 if offset is not None:  # else the batch is unusual, or wrong
                     self._last[:] = logs.detach(), target, None
-                    total: Tensor = logs.view(-1).dot(factor.view(-1))
+                    total: Tensor = flat.dot(factor)
                     if offset:  # a constant, which changes no gradient
                         total.detach().add_(offset)
                     return total

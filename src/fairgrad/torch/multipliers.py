@@ -248,9 +248,6 @@ class Multipliers(nn.Module):
         counts = counts.view(n_counted, -1)[:, : lookup.n_cells]
         if update:
             counts = torch.cat([counts.reshape(-1), n_rows.reshape(1)])
-            if not self.processes.is_alone:
-                self._compare_settings()
-                self.processes.sum(counts)
             weights = self._update(counts, is_weighted=sample_weight is not None)
         else:
             weights = dual.current_weights(constants, self.state)
@@ -269,6 +266,11 @@ class Multipliers(nn.Module):
     def _update(self, counts: Tensor, *, is_weighted: bool = True) -> Tensor:
         """A step with counts by outcome and cell, and the number of rows; gives the weights."""
         weights: Tensor
+        if not self.processes.is_alone:
+            # Before the first sum, as the processes may have started after this loss was made.
+            if not self.processes.is_checked and not torch.compiler.is_compiling():
+                self.processes.check_settings(self.settings)
+            self.processes.sum(counts)
         by_cell, n_rows = counts[:-1].view(-1, self.lookup.n_cells), counts[-1]
         with nullcontext() if torch.compiler.is_compiling() else _UPDATE:
             state, weights = dual.step(
@@ -278,19 +280,11 @@ class Multipliers(nn.Module):
                 self._buffers[name].copy_(tensor)  # type: ignore[union-attr]
         return weights
 
-    def _compare_settings(self) -> None:
-        """Before the first sum: the processes may have started after this loss was made."""
-        if not self.processes.is_checked and not torch.compiler.is_compiling():
-            self.processes.check_settings(self.settings)
-
     def step_without_rows(self) -> None:
         """A step of a process that has no rows, but whose twins may have."""
         if not self.processes.is_alone:
             size = (1 + self.n_outcomes) * self.lookup.n_cells + 1
-            counts: Tensor = self._constants.per_share.new_zeros(size)
-            self._compare_settings()
-            self.processes.sum(counts)
-            self._update(counts)
+            self._update(self._constants.per_share.new_zeros(size))
 
     def _mend(self) -> None:
         """Undoes what a framework did to the buffers: casts, and moves without the constants."""
