@@ -184,6 +184,20 @@ def test_the_table_of_local_law_144(program, scored, tmp_path):
     assert max(row["impact_ratio"] or 0 for row in found["categories"]) == 1
 
 
+def test_impact_ratios_of_scores_and_a_threshold_are_those_of_the_decisions(here, tmp_path):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"score": rng.random(400), "sex": rng.choice(["f", "m"], 400)})
+    table["hired"] = np.where(table["score"] >= 0.6, "yes", "no")
+    path = tmp_path / "people.csv"
+    table.to_csv(path, index=False)
+    asked = ("impact", path, "--sensitive", "sex", "--json")
+    scored = here(*asked, "--score", "score", "--threshold", "0.6").check().json
+    decided = here(*asked, "--prediction", "hired").check().json
+    assert scored["rate"] == "selection rate"
+    rows = [[{**row, "label": ""} for row in one["categories"]] for one in (scored, decided)]
+    assert rows[0] == rows[1]
+
+
 def test_impact_takes_the_options_that_its_error_suggests(here, tmp_path):
     table = tmp_path / "decisions.csv"
     table.write_text("hired,sex\n" + "yes,f\ny,f\nno,f\nn,m\nyes,m\n" * 40)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from fairgrad.audit import ImpactTable
 from fairgrad.cli import output
 from fairgrad.cli.folder import load_model, provenance, same_data
@@ -12,6 +14,7 @@ from fairgrad.cli.people import model_columns, model_predictions, read_people
 from fairgrad.cli.request import AuditRequest, exit_code, measures_on, refuse_idle
 from fairgrad.tables.reading import column_names, has_duckdb, is_scanned, table_name
 from fairgrad.tables.roles import number_column
+from fairgrad.tables.values import cut_names, cut_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -167,22 +170,24 @@ def _impact_table(request: AuditRequest) -> tuple[ImpactTable, AuditedPeople]:
     """Impact ratios of decisions, or of scores, and the rows they are about."""
     if not request.columns.sensitive and request.model is None:
         raise ValueError("--sensitive is missing; name the columns of the categories")
-    by_score = request.score and not request.prediction and request.threshold is None
-    if not by_score or request.model is not None:
-        refused = {"score": request.score if request.threshold is None else None}
-        refuse_idle(refused, ["score"], "beside decisions")
+    if request.prediction or not request.score or request.model is not None:
+        refuse_idle({"score": request.score}, ["score"], "beside decisions")
         people = decided_people(request)
         return ImpactTable.from_audit(people.audit(request)), people
     refuse_idle({"desirable": request.columns.y_desirable}, ["desirable"], "with scores")
-    people = read_people(request, request.columns, {})
-    table = ImpactTable.from_scores(
-        number_column(people.frame, str(request.score), "--score"),
-        people.columns.groups(people.frame),
-        min_group=request.min_group,
-        confidence=request.confidence,
-        reference=request.reference_of(people.columns.sensitive),
-    )
-    return table, people
+    people = read_people(request, request.columns, request.further)
+    score = number_column(people.frame, request.score, "--score")
+    groups = people.columns.groups(people.frame)
+    options: dict[str, Any] = {
+        "min_group": request.min_group,
+        "confidence": request.confidence,
+        "reference": request.reference_of(people.columns.sensitive),
+    }
+    if request.threshold is None:
+        return ImpactTable.from_scores(score, groups, **options), people
+    decided = np.asarray(cut_numbers(score, [request.threshold]))
+    selected = cut_names([request.threshold])[1]
+    return ImpactTable.from_decisions(decided, groups, y_desirable=selected, **options), people
 
 
 def decided_people(request: AuditRequest) -> AuditedPeople:
