@@ -38,31 +38,34 @@ def write_whole(path: Path, content: str | bytes, *, private: bool = False) -> N
 @contextmanager
 def whole_file(path: Path, *, private: bool = False) -> Iterator[Path]:
     """A file to write, in a folder beside; it takes its place when all went well."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # A folder, not a file of another name: the ending tells writers the format.
-    folder = Path(tempfile.mkdtemp(prefix=f".{path.name[:50]}.", dir=path.parent))
-    try:
-        with naming(path):
-            yield folder / path.name
-            if private:
-                (folder / path.name).chmod(0o600)
-            (folder / path.name).replace(path)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with _beside(path) as beside:
+        yield beside
+        if private:
+            beside.chmod(0o600)
+        beside.replace(path)
 
 
 @contextmanager
 def whole_folder(folder: Path) -> Iterator[Path]:
     """A folder to fill, beside the one to be written; it takes its place when all went well."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    around = Path(tempfile.mkdtemp(prefix=f".{folder.name[:50]}.", dir=folder.parent))
-    # The outer folder is the owner's alone; the inner one has the permissions that umask gives.
-    beside = around / folder.name
+    with _beside(folder) as beside:
+        beside.mkdir()
+        yield beside
+        _replace(folder, beside)
+
+
+@contextmanager
+def _beside(path: Path) -> Iterator[Path]:
+    """A place for the same name in a new folder beside it, which is removed at the end.
+
+    The name tells writers the format. The folder is the owner's alone; what is written in it has
+    the permissions that umask gives.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    around = Path(tempfile.mkdtemp(prefix=f".{path.name[:50]}.", dir=path.parent))
     try:
-        with naming(folder):
-            beside.mkdir()
-            yield beside
-            _replace(folder, beside)
+        with naming(path):
+            yield around / path.name
     finally:
         shutil.rmtree(around, ignore_errors=True)
 

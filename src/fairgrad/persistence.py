@@ -179,20 +179,16 @@ def _check_sizes(data: bytes) -> None:
     Sparse matrices are archives within the file's archive.
     """
     with zipfile.ZipFile(io.BytesIO(data)) as file:
-        _check_total(file, data)
+        for info in file.infolist():
+            _check_json(info)
+        unpacked = sum(info.file_size for info in file.infolist())
+        if unpacked > max(MAX_UNPACKED, MAX_RATIO * len(data)):
+            raise ValueError(f"its {len(data):,} bytes unpack to {unpacked:,}")
         for name in file.namelist():
             if name.endswith(".npz"):
                 _check_sizes(file.read(name))
             elif name.endswith(".npy"):
                 _check_shape(name, file.read(name))
-
-
-def _check_total(file: zipfile.ZipFile, data: bytes) -> None:
-    for info in file.infolist():
-        _check_json(info)
-    unpacked = sum(info.file_size for info in file.infolist())
-    if unpacked > max(MAX_UNPACKED, MAX_RATIO * len(data)):
-        raise ValueError(f"its {len(data):,} bytes unpack to {unpacked:,}")
 
 
 def _check_json(info: zipfile.ZipInfo) -> None:
@@ -293,7 +289,9 @@ def _renamed(archive: bytes, names: Mapping[str, str]) -> bytes:
 
 def _header(data: bytes, path: Any) -> dict[str, Any]:
     try:
-        header = json.loads(_entry(data, HEADER))
+        with zipfile.ZipFile(io.BytesIO(data)) as file:
+            _check_json(file.getinfo(HEADER))
+            header = json.loads(file.read(HEADER))
     except NO_ARCHIVE as wrong:
         raise ValueError(f"path: {path} is not a model saved by fairgrad ({wrong}).") from wrong
     if not isinstance(header, dict) or header.get("format") != FORMAT:
@@ -308,12 +306,6 @@ def _header(data: bytes, path: Any) -> dict[str, Any]:
             f"reads version {FORMAT_VERSION}. {remedy}"
         )
     return header
-
-
-def _entry(data: bytes, name: str) -> bytes:
-    with zipfile.ZipFile(io.BytesIO(data)) as file:
-        _check_json(file.getinfo(name))
-        return file.read(name)
 
 
 def _packed(value: Any, copies: dict[int, Any]) -> Any:

@@ -5,7 +5,6 @@ import pytest
 from sklearn.metrics import accuracy_score
 
 from fairgrad import fairness_levels
-from fairgrad.cli.folder import provenance
 from fairgrad.cli.prepared import prepare
 from fairgrad.cli.request import FitRequest
 from fairgrad.cli.training import fit_prepared, train
@@ -23,7 +22,7 @@ def table(people):
 def trained(table, **settings):
     request = FitRequest(columns=COLUMNS, **{"epochs": 8, "seed": 3, "points": 6, **settings})
     prepared = prepare(table, request)
-    return prepared, train(prepared, request, lambda _: None)
+    return prepared, train(prepared, request)
 
 
 def cells(rows):
@@ -53,7 +52,7 @@ def test_frontiers_are_chosen_on_the_validation_rows(table, model):
 def test_the_audit_is_of_the_test_rows(table):
     request = FitRequest(columns=COLUMNS, epochs=8)
     prepared = prepare(table, request)
-    outcome = fit_prepared(prepared, request, lambda _: None, provenance(()))
+    outcome = fit_prepared(prepared, request)
     predicted = outcome.trained.fair.predict(prepared.test.X)
     levels = fairness_levels(prepared.test.y, predicted, prepared.test.s, "equalized_odds")
     finding = next(f for f in outcome.audit.findings if f.measure == "equalized_odds")

@@ -47,6 +47,14 @@ def fitted(here, folder, out, *more):
     return found
 
 
+def test_held_out_rows_of_a_test_file_are_found_again(here, folder, people, tmp_path):
+    test, out = tmp_path / "test.csv", tmp_path / "model"
+    people.head(900).to_csv(test, index=False)
+    here("fit", folder, *SAMPLED, "--test", test, "-o", out).check()
+    audited = here("audit", out, test, "--held-out", "--json").check().json["audit"]
+    assert audited["rows"] == 900
+
+
 @pytest.mark.parametrize(
     "more",
     [

@@ -3,6 +3,7 @@
 import pandas as pd
 import pytest
 
+from fairgrad.tables.column import ReadingReport
 from fairgrad.tables.reading import read_counted, read_table
 from fairgrad.tables.roles import ColumnRoles
 
@@ -12,7 +13,11 @@ def labelled():
     """A function from a file or a frame, and the roles of its columns, to labelled rows."""
 
     def apply(table, target="hired", sensitive="sex", **roles):
-        frame = read_counted(table) if isinstance(table, pd.DataFrame) else read_table(table)
+        frame = (
+            read_counted(table, ReadingReport())
+            if isinstance(table, pd.DataFrame)
+            else read_table(table)
+        )
         sensitive = (sensitive,) if isinstance(sensitive, str) else tuple(sensitive)
         return ColumnRoles(target, sensitive, **roles).apply(frame)
 

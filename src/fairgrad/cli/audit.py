@@ -79,8 +79,8 @@ def _membership(people: AuditedPeople, request: AuditRequest) -> Membership | No
         return None
     from fairgrad.cli.prepared import group_membership  # noqa: PLC0415 - where groups are unknown
 
-    features, _ = model.encoder.read(people.frame, (*model.missing, *request.reading.missing))
-    return group_membership(model.encoder.encode(features), people.truth(), groups)
+    X, _ = model.encoded(people.frame, request.reading.missing)
+    return group_membership(X, people.truth(), groups)
 
 
 def impact(params: dict[str, Any]) -> int:
@@ -107,21 +107,21 @@ def compare(params: dict[str, Any]) -> int:
     sources = (params["first"], params["second"])
     if sources[0] == sources[1]:
         raise ValueError(f"A and B are both {sources[0]!r}; name two different systems")
-    names = column_names(request.table, request.reading)
-    models = [load_model(source, names) if Path(source).is_dir() else None for source in sources]
+    columns = column_names(request.table, request.reading)
+    models = [load_model(source, columns) if Path(source).is_dir() else None for source in sources]
     known = [model for model in models if model is not None]
     compared = list(zip(("A", "B"), sources, models, strict=True))
     further = {f"prediction of {place}": s for place, s, model in compared if model is None}
     for column in further.values():
-        if column not in names:
+        if column not in columns:
             raise ValueError(
                 f"{column!r} is neither a folder nor a column of {table_name(request.table)}; give "
-                f"the folder of a model, or one of its columns: {', '.join(names[:12])}"
-                f"{', ...' if len(names) > 12 else ''}"
+                f"the folder of a model, or one of its columns: {', '.join(columns[:12])}"
+                f"{', ...' if len(columns) > 12 else ''}"
             )
     if not further:
         refuse_idle(params, ["map"], "between models")
-    further |= {"weight": request.weight} if request.weight else {}
+    further |= request.further
     people = read_people(request, _compared_columns(request, known, params), further, known)
     predicted = [
         people.predictions(source, place)
@@ -132,12 +132,11 @@ def compare(params: dict[str, Any]) -> int:
     people.predicted = predicted[0]
     trained_for = dict.fromkeys(name for model in known[::-1] for name in model.measures)
     people.judged = request.measure or tuple(trained_for)
-    weight = number_column(people.frame, request.weight, "--weight") if request.weight else None
     output.notes(people.notes)
     # Without the way to the folders, where the names tell them apart.
     short = (Path(sources[0]).name, Path(sources[1]).name)
-    audit = people.audit(request, sample_weight=weight)
-    result = audit.compare(predicted[1], names=short if len(set(short)) > 1 else sources)
+    names = short if len(set(short)) > 1 else sources
+    result = people.audit(request).compare(predicted[1], names=names)
     one, two = result.names
     asked = {"Table": people.table, "A": sources[0], "B": sources[1]}
     values = result.to_dict()
@@ -196,10 +195,6 @@ def decided_people(request: AuditRequest) -> AuditedPeople:
     people.judged = request.measure or people.judged
     if request.score and people.counts is None:
         people.further["y_score"] = number_column(people.frame, request.score, "--score")
-    if request.weight and people.counts is None:
-        people.further["sample_weight"] = number_column(people.frame, request.weight, "--weight")
-    if request.cluster:
-        people.further["cluster"] = people.frame[request.cluster].to_numpy(dtype=object)
     return people
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from fairgrad.audit import Candidacy, Certificate, SeenRows
 from fairgrad.audit.certificate import look_share
 from fairgrad.audit.record import made_at
+from fairgrad.audit.seen_rows import row_digests
 from fairgrad.cli import output
 from fairgrad.cli.audit import decided_people
 from fairgrad.cli.folder import DIGESTS, LOOKS, provenance, same_data
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import pandas as pd
-    from numpy.typing import NDArray
 
     from fairgrad.cli.people import AuditedPeople
 
@@ -100,7 +100,7 @@ def _overlap(people: AuditedPeople, request: AuditRequest) -> tuple[int, int] | 
     frames: Iterable[pd.DataFrame] = [people.frame]
     if people.counts is not None:  # the rows themselves are not held
         frames = pieces(request.table, model.needed, texts=True, options=request.reading)
-    digests: list[NDArray[np.uint32]] = [model.row_digests(frame, missing) for frame in frames]
+    digests = [row_digests(model.encoded(frame, missing)[0]) for frame in frames]
     return SeenRows.load(path).overlap(np.concatenate(digests))
 
 

@@ -17,7 +17,7 @@ import pandas as pd
 
 from fairgrad.audit.counts import RowCounts
 from fairgrad.cli import output
-from fairgrad.cli.folder import BASELINE, PREDICTED, STORED, held_out_rows, same_data
+from fairgrad.cli.folder import BASELINE, PREDICTED, STORED, check_judged_on, held_out_rows
 from fairgrad.cli.people import (
     AuditedPeople,
     check_columns,
@@ -68,7 +68,7 @@ def audited_people(request: AuditRequest) -> AuditedPeople:
     table = request.table
     if request.counts:
         answer = read_counts(table, request.columns, request.further, request.reading)
-        return _gather(answer, request)
+        return _gather(answer, table_name(table), request.columns, request.further)
     notes: list[str] = []
     # A search and clusters need the rows themselves.
     if is_scanned(table) and not request.search and not request.cluster:
@@ -78,7 +78,8 @@ def audited_people(request: AuditRequest) -> AuditedPeople:
             with open_scan(table, request.reading) as scan, bar:
                 check_columns(request.columns, request.further, scan.names)
                 scan.tell = bar.update
-                return _gather(scan.count(query), request)
+                answer = scan.count(query)
+                return _gather(answer, scan.name, request.columns, request.further)
         except ScanError as reason:
             if database_table(table) is not None:
                 raise ValueError(f"{table_name(table)}: {reason}") from None
@@ -117,14 +118,20 @@ def count_query(request: AuditRequest) -> CountQuery:
     return query
 
 
-def _gather(answer: CountedAnswer, request: AuditRequest) -> AuditedPeople:
-    frame, weight, columns, further = answer.frame, None, request.columns, request.further
+def _gather(
+    answer: CountedAnswer,
+    table: str,
+    columns: ColumnRoles,
+    further: Mapping[str, str],
+    models: Sequence[SavedModel] = (),
+) -> AuditedPeople:
+    frame, weight = answer.frame, None
     if "weight" in further:
         weight = frame[further["weight"]].to_numpy(dtype=np.float64)
     wanted = [columns.target, *columns.sensitive, *further.values()]
     notes = ReadingReport.of(frame).sentences(wanted, gaps=True)
     counts = RowCounts(answer.times.astype(np.float64), weight, answer.squares)
-    return gathered(frame, request, columns, further, notes=notes, counts=counts)
+    return gathered(frame, table, columns, further, models, notes=notes, counts=counts)
 
 
 def read_counts(
@@ -158,7 +165,8 @@ def read_counts(
     if not len(raw):
         raise ValueError(f"{table_name(table)} has no rows")
     times = numbers[N_ROWS].astype(np.int64)
-    frame = read_counted(raw.drop(columns=needed), times, options=reading)
+    report = ReadingReport(missing=reading.missing)
+    frame = read_counted(raw.drop(columns=needed), report, times)
     if "score" in further and not set(frame[further["score"]].dropna()) <= {0, 1}:
         raise ValueError(
             f"--counts: {further['score']!r} holds scores; the query of `fairgrad sql counts` "
@@ -204,14 +212,11 @@ def predicted_people(model: SavedModel, request: AuditRequest) -> AuditedPeople:
     needed = list(dict.fromkeys([columns.target, *columns.sensitive, *model.needed]))
     with tempfile.TemporaryDirectory() as folder:
         if request.held_out:
-            if not same_data(table, model.provenance):
-                raise ValueError(
-                    f"--held-out: {table_name(table)} is not the table this model was judged on"
-                )
+            check_judged_on(table, model)
             rows = large_table(table, reading, Path(folder), **model.held_out).held_out(needed)
         else:
             rows = pieces(table, needed, texts=True, options=reading)
-        people = counted_people(rows, [model], replace(request, reading=reading), columns)
+        people = counted_people(rows, [model], table_name(table), reading, columns)
     people.predicted = people.frame[PREDICTED].to_numpy(dtype=object)
     return people
 
@@ -247,7 +252,8 @@ def _held_people(model: SavedModel, columns: ColumnRoles, request: AuditRequest)
 def counted_people(
     rows: Iterable[pd.DataFrame],
     models: Sequence[SavedModel],
-    request: AuditRequest,
+    table: str,
+    reading: ReadingOptions,
     columns: ColumnRoles,
 ) -> AuditedPeople:
     """Rows counted by what they hold and what models predict for them.
@@ -255,21 +261,20 @@ def counted_people(
     Args:
         rows: pieces of a table.
         models: one or two; their predictions are the columns `PREDICTED` and `BASELINE`.
-        request: which table, and how to read it.
+        table: the name of the table.
+        reading: what the user says about its files.
         columns: the role of each column.
     """
-    model, reading = models[0], request.reading
+    model = models[0]
     keys = [columns.target, *columns.sensitive]
     predicted = [PREDICTED, BASELINE][: len(models)]
     cut = [TableFeature(name, "number", has_gaps=True) for name in columns.bins]
-    odd, decimal = Oddities(), "."
-    read_notes: dict[str, None] = {}
+    odd, report = Oddities(), ReadingReport()
     waiting: list[pd.DataFrame] = []
     with output.progress_bar(1.0, "Predicting") as bar:
         n_rows = 0
         for piece in rows:
-            decimal = str(piece.attrs.get("decimal", "."))
-            read_notes |= {piece.attrs["note"]: None} if piece.attrs.get("note") else {}
+            report.note_piece(piece)
             wanted = piece[keys].astype(object)
             groups, _ = read_groups(piece, cut, columns.bins, reading.missing)
             wanted = wanted.assign(**{str(name): groups[name].astype(object) for name in groups})
@@ -285,25 +290,19 @@ def counted_people(
             if len(waiting) == MOST_WAITING:
                 waiting = [_added(waiting, [*keys, *predicted])]
     if not waiting:
-        raise ValueError(f"{table_name(request.table)} has no rows to judge on")
+        raise ValueError(f"{table} has no rows to judge on")
     counts = _added(waiting, [*keys, *predicted])
     times = counts[N_ROWS].to_numpy(dtype=np.int64)
-    frame = read_counted(
-        counts[[name for name in keys if name not in columns.bins]],
-        times,
-        options=reading,
-        decimal=decimal,
-        files=list(read_notes),
-    )
-    report = ReadingReport.of(frame)
+    report.missing = reading.missing
+    uncut = [name for name in keys if name not in columns.bins]
+    frame = read_counted(counts[uncut], report, times)
     for name, edges in columns.bins.items():
-        names_of = pd.Index(cut_names(list(edges)))
-        frame[name] = pd.Categorical(counts[name], categories=names_of)
+        frame[name] = pd.Categorical(counts[name], categories=pd.Index(cut_names(edges)))
     for name in predicted:
         frame[name] = counts[name].to_numpy(dtype=object)
-    notes = [*report.sentences(keys, gaps=True), *odd.sentences()]
-    held = RowCounts(times.astype(np.float64))
-    return gathered(frame, request, columns, {}, [model], notes=notes, counts=held)
+    people = _gather(CountedAnswer(frame, times), table, columns, {}, [model])
+    people.notes += odd.sentences()
+    return people
 
 
 def _added(counts: Sequence[pd.DataFrame], keys: list[str]) -> pd.DataFrame:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairgrad.cli import output
-from fairgrad.cli.folder import REPORT, SAMPLE, check_folder, provenance
+from fairgrad.cli.folder import REPORT, SAMPLE, check_folder
 from fairgrad.cli.request import FitRequest, exit_code
 from fairgrad.files import whole_folder
 from fairgrad.tables.reading import table_name
@@ -88,7 +88,7 @@ def demo(params: dict[str, Any]) -> int:
     data = datasets.load("adult")
     table = data.frame.assign(sex=data.sensitive["sex"], income=data.label)
     prepared = prepare(table, request)
-    outcome = fit_prepared(prepared, request, output.progress, provenance(()))
+    outcome = fit_prepared(prepared, request)
     with whole_folder(folder) as beside:
         output.write_outcome(outcome, beside, "adult", DEMO_TITLE)
         table.iloc[prepared.test_rows].to_csv(beside / SAMPLE, index=False)
@@ -107,7 +107,7 @@ def _trained(params: dict[str, Any], opening: str = "summary") -> AuditedModel:
     request = FitRequest.from_options(params)
     from fairgrad.cli.training import fit_table  # noqa: PLC0415 - PyTorch, after all quick checks
 
-    outcome = fit_table(request, output.progress)
+    outcome = fit_table(request)
     if request.folder is not None:
         with whole_folder(request.folder) as folder:
             output.write_outcome(outcome, folder, table_name(request.table), opening=opening)

@@ -17,7 +17,6 @@ import numpy as np
 
 import fairgrad
 from fairgrad.audit.record import made_at, used_versions
-from fairgrad.audit.seen_rows import row_digests
 from fairgrad.columns import with_formulas
 from fairgrad.definitions import BOUND, DEFINITIONS
 from fairgrad.files import read_sealed, sealed_json
@@ -127,15 +126,14 @@ class SavedModel:
             table: rows to predict.
             missing: further texts that mean a missing value.
         """
-        gaps = (*self.missing, *missing)
-        features, odd = self.encoder.read(table, gaps)
+        matrix, odd = self.encoded(table, missing)
         if not len(table):
             return np.empty(0, dtype=object), np.empty((0, len(self.labels))), odd
-        matrix: Any = self.encoder.encode(features)
         classifier, known = self.pipeline[-1], {}
         if "feature_names_in_" in vars(classifier):
             matrix = type(table)(matrix, columns=classifier.feature_names_in_, copy=False)
         if self.groups:
+            gaps = (*self.missing, *missing)
             values, strange = read_groups(table, self.groups, self.columns.bins, gaps)
             odd.update({key: n for key, n in strange.items() if key not in odd})
             known["sensitive_features"] = values
@@ -143,10 +141,10 @@ class SavedModel:
         predicted = np.asarray(classifier.predict(matrix, **known)).astype(object)
         return predicted, classifier.predict_proba(matrix, **known)[:, order], odd
 
-    def row_digests(self, table: pd.DataFrame, missing: Sequence[str] = ()) -> NDArray[np.uint32]:
-        """(n,) digests of the features of a table, as `SeenRows` compares them."""
-        features, _ = self.encoder.read(table, (*self.missing, *missing))
-        return row_digests(self.encoder.encode(features))
+    def encoded(self, table: pd.DataFrame, missing: Sequence[str] = ()) -> tuple[Any, Oddities]:
+        """(n, columns) the features of a table as numbers, and what was odd about it."""
+        features, odd = self.encoder.read(table, (*self.missing, *missing))
+        return self.encoder.encode(features), odd
 
     def save(self, folder: Path) -> None:
         """Writes the model and what is needed to use it into a folder."""
@@ -245,15 +243,20 @@ def held_out_rows(
     path = Path(folder).expanduser() / ROWS
     if not path.is_file():
         raise ValueError(f"--held-out: {folder} has no {ROWS}, which lists the rows held out")
+    check_judged_on(table, model)
+    judged = pd.read_csv(path, dtype={"prediction": str}, keep_default_na=False)
+    judged["prediction"] = with_formulas(judged["prediction"])
+    rows = frame.iloc[judged["row"].to_numpy() - 1].reset_index(drop=True)
+    return rows.join(judged.add_prefix(STORED)) if "fold" in judged else rows
+
+
+def check_judged_on(table: Sequence[str], model: SavedModel) -> None:
+    """Refuses a table that does not hold the rows that were held out for a model."""
     known = "test" if model.provenance.get("test") else "data"
     if not same_data(table, {"data": model.provenance.get(known, ())}):
         raise ValueError(
             f"--held-out: {table_name(table)} is not the table this model was judged on"
         )
-    judged = pd.read_csv(path, dtype={"prediction": str}, keep_default_na=False)
-    judged["prediction"] = with_formulas(judged["prediction"])
-    rows = frame.iloc[judged["row"].to_numpy() - 1].reset_index(drop=True)
-    return rows.join(judged.add_prefix(STORED)) if "fold" in judged else rows
 
 
 def _read_mark(path: Path) -> dict[str, Any]:

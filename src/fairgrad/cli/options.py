@@ -28,16 +28,11 @@ SQL_DIALECTS = ("duckdb", "postgres", "sqlite")
 SHARE, INNER_SHARE = click.FloatRange(0, 1), click.FloatRange(0, 1, min_open=True, max_open=True)
 
 
-class MeasureOption(click.ParamType):  # type: ignore[type-arg]  # generic only in new versions of click
-    """The name of a measure, or a bound on a rate."""
-
-    name = "MEASURE"
-
-    def convert(self, value: str, param: Any, ctx: Any) -> str:
-        """The text itself, if it is one."""
-        if value not in MEASURES and not BOUND.fullmatch(value.strip()):
-            self.fail(f"{value!r} is none of {', '.join(MEASURES)}, {BOUNDS}.", param, ctx)
-        return value
+def parse_measure(value: str) -> str:
+    """The name of a measure, or a bound on a rate: the text itself."""
+    if value not in MEASURES and not BOUND.fullmatch(value.strip()):
+        raise click.BadParameter(f"{value!r} is none of {', '.join(MEASURES)}, {BOUNDS}.")
+    return value
 
 
 def parse_bins(value: str) -> tuple[str, list[float]]:
@@ -229,12 +224,13 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "VALUE", "Desirable value of the target [default: the second of two, in sorted order]."
     ),
     "weight": _column("Column of sample weights: how many people each row stands for"),
-    "measure": {
-        "type": MeasureOption(),
-        "multiple": True,
-        "help": f"Fairness measure: {', '.join(MEASURES)}; {BOUNDS} (repeatable; all of them are "
+    "measure": _text(
+        "MEASURE",
+        f"Fairness measure: {', '.join(MEASURES)}; {BOUNDS} (repeatable; all of them are "
         "enforced) [default: equalized_odds].",
-    },
+        type=parse_measure,
+        multiple=True,
+    ),
     "separate": _flag("Make each sensitive column fair by itself, instead of their combinations."),
     "within": _column(
         "Compare groups only within each value of this sensitive column", multiple=True
@@ -313,12 +309,13 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "search": _column(
         "Column to search for the worst subgroups, beside the sensitive ones", multiple=True
     ),
-    "judged": {
-        "type": MeasureOption(),
-        "multiple": True,
-        "help": f"Measure of the verdict: {', '.join(MEASURES)}; {BOUNDS} (repeatable) "
+    "judged": _text(
+        "MEASURE",
+        f"Measure of the verdict: {', '.join(MEASURES)}; {BOUNDS} (repeatable) "
         "[default: what the model was trained for, else the first four].",
-    },
+        type=parse_measure,
+        multiple=True,
+    ),
     "confidence": _number(
         "Confidence level of the intervals and verdicts.", INNER_SHARE, default=0.95
     ),

@@ -269,7 +269,7 @@ def hub_header(audit: Audit, name: str, table: str) -> str:
 def run_facts(outcome: AuditedModel, table: str) -> dict[str, str]:
     """Data, options and origin of a model, for its card and its report."""
     prepared, columns = outcome.prepared, outcome.prepared.columns
-    judged = "of another table" if prepared.from_file else "held out"
+    judged = "held out" if outcome.settings.test is None else "of another table"
     if prepared.folds:
         judged = f"each predicted by one of {len(prepared.folds)} models not trained on it"
     named = f"{ROWS} lists them, counted from 1 below the header, with their predictions"

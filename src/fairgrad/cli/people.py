@@ -24,7 +24,7 @@ from fairgrad.measures import On
 from fairgrad.tables.column import ReadingReport
 from fairgrad.tables.hints import repeated_identifiers
 from fairgrad.tables.reading import column_names, read_table, table_name
-from fairgrad.tables.roles import ColumnRoles, check_named
+from fairgrad.tables.roles import ColumnRoles, check_named, number_column
 from fairgrad.tables.values import IDENTIFIER, as_categories, as_numbers, column_kind, is_quantity
 
 if TYPE_CHECKING:
@@ -147,6 +147,10 @@ class AuditedPeople:
         truth = self.truth()
         if self.counts is not None:
             options["sample_weight"] = self.counts
+        elif request.weight:
+            options["sample_weight"] = number_column(self.frame, request.weight, "--weight")
+        if request.cluster:
+            options["cluster"] = self.frame[request.cluster].to_numpy(dtype=object)
         measures = list(self.judged) or usual
         if request.within and not any(isinstance(measure, On) for measure in measures):
             measures = measures_on(measures, self.columns.sensitive, within=request.within)
@@ -210,12 +214,12 @@ def read_people(
     notes = ReadingReport.of(frame).sentences(wanted, gaps=True)
     notes += repeated_identifiers(frame[ids]) if ids else []
     frame = frame if select is None else select(frame)
-    return gathered(frame, request, columns, further, models, notes=notes)
+    return gathered(frame, table_name(table), columns, further, models, notes=notes)
 
 
 def gathered(
     frame: pd.DataFrame,
-    request: AuditRequest,
+    table: str,
     columns: ColumnRoles,
     further: Mapping[str, str],
     models: Sequence[SavedModel] = (),
@@ -224,7 +228,7 @@ def gathered(
     counts: RowCounts | None = None,
 ) -> AuditedPeople:
     """The rows of a frame that have a target and all further columns; others are counted."""
-    table, left_out = table_name(request.table), {}
+    left_out: dict[str, int] = {}
     times = np.ones(len(frame)) if counts is None else counts.times
     frame = columns.merged(frame, None if counts is None else times.astype(np.int64))
     keep = np.ones(len(frame), dtype=bool)
@@ -243,7 +247,7 @@ def gathered(
     if models:
         labels = dict.fromkeys(label for model in models for label in model.labels)
         people.labels = sorted(labels, key=lambda label: label == models[-1].labels[-1])
-    elif columns.target != request.score:  # scores alone have no labels
+    elif columns.target != further.get("score"):  # scores alone have no labels
         columns.label(people.frame, people.times)  # refuses a target that cannot be one
         truth = as_categories(people.frame[columns.target])
         people.labels = [str(value) for value in truth.cat.categories]

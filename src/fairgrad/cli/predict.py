@@ -54,7 +54,9 @@ MARK = "_fairgrad.json"
 def predict(params: dict[str, Any]) -> int:
     """Predicts the rows of a table with a model."""
     table, out, force = params["table"], params["out"], params["force"]
-    target, to_folder = None, out is not None and _is_folder(out)
+    # A folder is named by a slash at its end, or because there is one.
+    to_folder = out is not None and (out.endswith(("/", os.sep)) or Path(out).expanduser().is_dir())
+    target = None
     if out is None:
         if params["as_json"]:
             raise ValueError("--json needs --out, as the predictions themselves are not JSON")
@@ -177,11 +179,6 @@ def _new_columns(model: SavedModel, column: str, names: Sequence[str]) -> dict[s
     return new
 
 
-def _is_folder(out: str) -> bool:
-    """Whether --out names a folder: by a slash at its end, or because there is one."""
-    return out.endswith(("/", os.sep)) or Path(out).expanduser().is_dir()
-
-
 def _write_folder(predictor: PiecePredictor, table: Sequence[str], target: Path) -> None:
     """One file for each file of the table, in folders as theirs."""
     seen: set[Path] = set()
@@ -224,7 +221,6 @@ def _write(predicted: Iterator[Piece], path: Path) -> None:
 
 
 def _write_csv(predicted: Iterator[Piece], file: Any, separator: str) -> None:
-
     for number, (rows, new, _) in enumerate(predicted):
         # The user's own columns stay as they are; what is added is no formula in a spreadsheet.
         both = pd.concat([rows, without_formulas(new)], axis=1)

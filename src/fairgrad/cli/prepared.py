@@ -81,8 +81,6 @@ class PreparedTable:
         notes: what the reader should know about the table.
         groups: what is known of the sensitive columns, for a model that looks at them.
         folds: the same table divided for cross-validation; none if test rows are held out.
-        from_file: whether the test rows are those of a file of their own.
-        missing: texts that mean a missing value.
         sample: how the rows were drawn from a table that was too large; None for all rows.
     """
 
@@ -98,8 +96,6 @@ class PreparedTable:
     notes: tuple[str, ...]
     groups: Sequence[TableFeature] = ()
     folds: tuple[PreparedTable, ...] = ()
-    from_file: bool = False
-    missing: tuple[str, ...] = ()
     sample: TableSample | None = None
 
     @property
@@ -178,7 +174,7 @@ def prepare(
         request: what was asked.
         sample: how the rows of the table were drawn; None if these are all rows.
     """
-    columns, missing = replace(request.columns, drop=()), request.reading.missing
+    columns = replace(request.columns, drop=())
     weight = None if request.weight is None else _weights(frame, request.weight)
     table = frame if weight is None else frame.drop(columns=request.weight)
     people = columns.apply(table, is_only=request.test is None)
@@ -213,7 +209,6 @@ def prepare(
             columns=columns,
             notes=notes,
             groups=groups,
-            missing=missing,
             sample=sample,
         )
 
@@ -285,7 +280,6 @@ def _with_test_file(prepared: PreparedTable, request: FitRequest, file: str) -> 
         test_rows=kept,
         n_test=len(kept),
         notes=(*prepared.notes, *notes),
-        from_file=True,
     )
 
 

@@ -35,9 +35,6 @@ if TYPE_CHECKING:
 
     from fairgrad.tables.reading import TableSource
 
-TRAIN_ROWS = 1_000_000
-"""Rows to train on, unless the user asks for another number."""
-
 TREES = {"lightgbm": "LightGBM", "xgboost": "XGBoost"}
 """Models that are boosted trees, by the library that grows them."""
 
@@ -175,7 +172,7 @@ class FitRequest:
     columns: ColumnRoles
     weight: str | None = None
     reading: ReadingOptions = field(default_factory=ReadingOptions)
-    train_rows: int = TRAIN_ROWS
+    train_rows: int = 1_000_000
     key: tuple[str, ...] = ()
     test: str | None = None
     test_size: float = TEST

@@ -24,15 +24,13 @@ from fairgrad.aware import to_predict
 from fairgrad.cli import output
 from fairgrad.cli.folder import BASELINE, PREDICTED, SavedModel, provenance, same_data
 from fairgrad.cli.prepared import group_membership, read_prepared
-from fairgrad.cli.request import AuditRequest, audit_tolerance, guessed_desirable, usual_measures
+from fairgrad.cli.request import audit_tolerance, guessed_desirable, usual_measures
 from fairgrad.frontier import Frontier, epsilon_grid
 from fairgrad.sklearn import FairDecisionClassifier, FairGradClassifier
 from fairgrad.tables.reading import table_name
 from fairgrad.usefulness import SAME_DECISIONS, FairnessWarning
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     from fairgrad.cli.people import AuditedPeople
@@ -138,43 +136,33 @@ class AuditedModel:
         }
 
 
-def fit_table(request: FitRequest, progress: Callable[[str], object]) -> AuditedModel:
+def fit_table(request: FitRequest) -> AuditedModel:
     """Reads the table, trains the models asked for, and audits the chosen one."""
-    source = provenance(request.table, request.test)
-    progress(f"Reading {table_name(request.table)}")
+    output.progress(f"Reading {table_name(request.table)}")
     with tempfile.TemporaryDirectory(prefix="fairgrad-") as folder:
-        prepared = read_prepared(request, Path(folder))
-        if request.test is not None and same_data(request.test, source):
-            name = table_name(str(request.test))
-            warning = f"{name} is also the training table: the audit is of known rows."
-            prepared = replace(prepared, notes=(*prepared.notes, warning))
-        return fit_prepared(prepared, request, progress, source)
+        return fit_prepared(read_prepared(request, Path(folder)), request)
 
 
-def fit_prepared(
-    prepared: PreparedTable,
-    request: FitRequest,
-    progress: Callable[[str], object],
-    source: dict[str, Any],
-) -> AuditedModel:
-    """Trains the models asked for, and audits the chosen one on the test rows.
-
-    Args:
-        prepared: the rows.
-        request: what was asked.
-        progress: called with what is done next.
-        source: what the result rests on.
-    """
+def fit_prepared(prepared: PreparedTable, request: FitRequest) -> AuditedModel:
+    """Trains the models asked for, and audits the chosen one on the test rows."""
+    source = provenance(request.table, request.test)
+    if request.test is not None and same_data(request.test, source):
+        name = table_name(request.test)
+        warning = f"{name} is also the training table: the audit is of known rows."
+        prepared = replace(prepared, notes=(*prepared.notes, warning))
     folds = []
     for number, fold in enumerate(prepared.folds, start=1):
-        progress(f"Cross-validation: model {number} of {len(prepared.folds)}")
-        folds.append(judge(fold, train(fold, request, lambda _: None), number))
-    trained = train(prepared, request, progress)
-    progress("Auditing the model on the test rows")
+        output.progress(f"Cross-validation: model {number} of {len(prepared.folds)}")
+        folds.append(judge(fold, train(fold, request), number))
+    n_models = request.points or len(_epsilons(prepared, request))
+    output.progress(f"Training {n_models} models, from exactly fair to unconstrained")
+    trained = train(prepared, request)
+    output.progress("Auditing the model on the test rows")
     test, judged = prepared.test, None
     further: dict[str, Any]
-    if prepared.sample is not None and not prepared.from_file:
-        people = _held_out(prepared, trained)
+    held_out: dict[str, Any] = {}
+    if prepared.sample is not None and request.test is None:
+        people, held_out = _held_out(prepared, request, trained), prepared.sample.table.hashes
         frame = people.frame
         rows = (people.truth(), frame[PREDICTED], people.columns.groups(frame, people.times))
         further = {"sample_weight": people.counts}
@@ -200,25 +188,29 @@ def fit_prepared(
     )
     model = _saved(
         prepared,
+        request,
         trained.fair,
         settings=_settings(prepared, request, trained),
         provenance=source,
-        held_out={} if prepared.sample is None else prepared.sample.table.hashes,
+        held_out=held_out,
         seen=SeenRows.of(prepared.rest.X),
     )
     return AuditedModel(model, trained, audit, prepared, request, judged, source)
 
 
-def _held_out(prepared: PreparedTable, trained: TrainedModels) -> AuditedPeople:
+def _held_out(
+    prepared: PreparedTable, request: FitRequest, trained: TrainedModels
+) -> AuditedPeople:
     """The rows held out of a large table, counted by what the models predict for them."""
     from fairgrad.cli.counted import counted_people  # noqa: PLC0415 - for large tables only
 
     assert prepared.sample is not None  # noqa: S101 - for type checkers
     table, columns = prepared.sample.table, prepared.columns
-    models = [_saved(prepared, one) for one in (trained.fair, trained.plain) if one is not None]
+    classifiers = [one for one in (trained.fair, trained.plain) if one is not None]
+    models = [_saved(prepared, request, one) for one in classifiers]
     needed = dict.fromkeys([columns.target, *columns.sensitive, *models[0].needed])
-    request = AuditRequest(table=(table.name,), columns=columns, reading=table.options)
-    return counted_people(table.held_out(list(needed)), models, request, columns)
+    rows = table.held_out(list(needed))
+    return counted_people(rows, models, table.source.name, request.reading, columns)
 
 
 def judge(prepared: PreparedTable, trained: TrainedModels, fold: int = 0) -> pd.DataFrame:
@@ -235,7 +227,9 @@ def judge(prepared: PreparedTable, trained: TrainedModels, fold: int = 0) -> pd.
     return pd.DataFrame(columns)
 
 
-def _saved(prepared: PreparedTable, classifier: Any, **known: Any) -> SavedModel:
+def _saved(
+    prepared: PreparedTable, request: FitRequest, classifier: Any, **known: Any
+) -> SavedModel:
     """A classifier with the columns it was fitted to, and what else is known of it."""
     steps = [("features", prepared.encoder), ("classifier", classifier)]
     return SavedModel(
@@ -243,7 +237,7 @@ def _saved(prepared: PreparedTable, classifier: Any, **known: Any) -> SavedModel
         columns=prepared.columns,
         labels=prepared.labels,
         groups=prepared.groups,
-        missing=prepared.missing,
+        missing=request.reading.missing,
         **known,
     )
 
@@ -263,9 +257,7 @@ def _settings(
     }
 
 
-def train(
-    prepared: PreparedTable, request: FitRequest, progress: Callable[[str], object]
-) -> TrainedModels:
+def train(prepared: PreparedTable, request: FitRequest) -> TrainedModels:
     """Trains models from exactly fair to unconstrained, and chooses one on the validation rows.
 
     Networks are trained in one pass, and decisions use the same boosted trees.
@@ -276,7 +268,6 @@ def train(
     if request.points is not None:
         further = request.points - len(epsilons) + 2  # the grid has the least and the largest, too
         epsilons = np.union1d(epsilons, epsilon_grid(further, with_plain=True))
-    progress(f"Training {len(epsilons)} models, from exactly fair to unconstrained")
     estimator, rows = _estimator(prepared, request), prepared.training
     frontier = Frontier(estimator, epsilons=epsilons, random_state=request.seed, n_jobs=-1)
     # Only frontiers that are shown have figures of the test rows.

@@ -173,8 +173,43 @@ class Dataset:
         return np.where((codes < 0).any(axis=1), -1, joint)
 
     def encoder(self) -> ColumnTransformer:
-        """An unfitted scikit-learn transformer from ``frame`` to the matrix, for pipelines."""
-        return frame_encoder(self.frame)
+        """An unfitted scikit-learn transformer from ``frame`` to the matrix, for pipelines.
+
+        Categories become one 0/1 column per value, in the order of the column's categories; a value
+        never seen there gives zeros. Numbers are scaled to [-1, 1] by the smallest and largest
+        value seen in ``fit``. Where ``frame`` has missing values, a categorical column gets one
+        more 0/1 column for them, and a missing number becomes the median, with one more column that
+        marks it.
+        """
+        from sklearn.compose import ColumnTransformer  # noqa: PLC0415 - slow to import, as below
+        from sklearn.impute import SimpleImputer  # noqa: PLC0415
+        from sklearn.pipeline import make_pipeline  # noqa: PLC0415
+        from sklearn.preprocessing import MinMaxScaler, OneHotEncoder  # noqa: PLC0415
+
+        frame = self.frame
+
+        def one_hot(names: list[str], *more: str) -> OneHotEncoder:
+            values = [[*frame[name].cat.categories, *more] for name in names]
+            options = {"handle_unknown": "ignore", "sparse_output": False, "dtype": np.float32}
+            return OneHotEncoder(categories=values, **options)
+
+        columns: dict[str, list[str]] = defaultdict(list)
+        for name in frame:
+            is_named = isinstance(frame[name].dtype, pd.CategoricalDtype)
+            state = "incomplete" if frame[name].isna().any() else "complete"
+            columns[f"{'categorical' if is_named else 'numeric'} {state}"].append(str(name))
+        named, gappy = columns["categorical complete"], columns["categorical incomplete"]
+        filled = SimpleImputer(strategy="constant", fill_value=MISSING)
+        median = SimpleImputer(strategy="median", add_indicator=True)
+        scaler = MinMaxScaler((-1, 1))
+        steps = {
+            "categorical complete": one_hot(named),
+            "categorical incomplete": make_pipeline(filled, one_hot(gappy, MISSING)),
+            "numeric complete": scaler,
+            "numeric incomplete": make_pipeline(median, scaler),
+        }
+        used = [(name, step, columns[name]) for name, step in steps.items() if columns[name]]
+        return ColumnTransformer(used, verbose_feature_names_out=False)
 
     def encode(self) -> Encoded:
         """The matrix of the paper's experiments, with labels and groups as codes.
@@ -233,40 +268,3 @@ class Dataset:
         scale[scale == 0] = 1.0
         scaled = (((subset.X - mean) / scale).astype(subset.X.dtype) for subset in parts)
         return Split(*(replace(subset, X=X) for subset, X in zip(parts, scaled, strict=True)))
-
-
-def frame_encoder(frame: pd.DataFrame) -> ColumnTransformer:
-    """An unfitted transformer for frames with the columns of this one.
-
-    Categories become one 0/1 column per value, in the order of the column's categories; a value
-    never seen there gives zeros. Numbers are scaled to [-1, 1] by the smallest and largest value
-    seen in ``fit``. Where this frame has missing values, a categorical column gets one more 0/1
-    column for them, and a missing number becomes the median, with one more column that marks it.
-    """
-    from sklearn.compose import ColumnTransformer  # noqa: PLC0415 - slow to import, as those below
-    from sklearn.impute import SimpleImputer  # noqa: PLC0415
-    from sklearn.pipeline import make_pipeline  # noqa: PLC0415
-    from sklearn.preprocessing import MinMaxScaler, OneHotEncoder  # noqa: PLC0415
-
-    def one_hot(names: list[str], *more: str) -> OneHotEncoder:
-        values = [[*frame[name].cat.categories, *more] for name in names]
-        options = {"handle_unknown": "ignore", "sparse_output": False, "dtype": np.float32}
-        return OneHotEncoder(categories=values, **options)
-
-    columns: dict[str, list[str]] = defaultdict(list)
-    for name in frame:
-        is_named = isinstance(frame[name].dtype, pd.CategoricalDtype)
-        state = "incomplete" if frame[name].isna().any() else "complete"
-        columns[f"{'categorical' if is_named else 'numeric'} {state}"].append(str(name))
-    named, gappy = columns["categorical complete"], columns["categorical incomplete"]
-    filled = SimpleImputer(strategy="constant", fill_value=MISSING)
-    median = SimpleImputer(strategy="median", add_indicator=True)
-    scaler = MinMaxScaler((-1, 1))
-    steps = {
-        "categorical complete": one_hot(named),
-        "categorical incomplete": make_pipeline(filled, one_hot(gappy, MISSING)),
-        "numeric complete": scaler,
-        "numeric incomplete": make_pipeline(median, scaler),
-    }
-    used = [(name, step, columns[name]) for name, step in steps.items() if columns[name]]
-    return ColumnTransformer(used, verbose_feature_names_out=False)

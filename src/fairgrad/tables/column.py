@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fairgrad.tables.dialect import ReadingOptions
-
     Times = NDArray[np.int64] | None
     """How many rows each row of a table of counts stands for; None for rows that are rows."""
 
@@ -77,6 +75,13 @@ class ReadingReport:
         report = frame.attrs.get(READING)
         return report if isinstance(report, cls) else cls()
 
+    def note_piece(self, piece: pd.DataFrame) -> None:
+        """Takes down how the file of a piece of the table is written."""
+        self.decimal = str(piece.attrs.get("decimal", "."))
+        note = piece.attrs.get("note")
+        if note and note not in self.files:
+            self.files.append(note)
+
     def gap_words(self, name: str) -> str:
         """Which texts of a column were taken as missing, in brackets; nothing for empty fields."""
         texts = [repr(text) if text else "empty" for text in self.gaps.get(name, {})]
@@ -110,14 +115,12 @@ class ColumnReader:
 
     Attributes:
         name: of the column.
-        options: what the user says of the files.
         report: gets the notes on the column.
         as_text: whether to leave it as texts, whatever they look like.
         times: how many rows each row stands for; None for rows that are rows.
     """
 
     name: str
-    options: ReadingOptions
     report: ReadingReport
     as_text: bool = False
     times: Times = None
@@ -131,7 +134,7 @@ class ColumnReader:
         kind = "number" if missing.all() else column_kind(column)
         if kind == "date":
             dates = pd.to_datetime(column, utc=True)
-            for text in self.options.missing:
+            for text in self.report.missing:
                 is_gap = named_days(dates, text)
                 self._count(text, is_gap)
                 dates = dates.mask(is_gap)
@@ -150,8 +153,9 @@ class ColumnReader:
 
     def _read_numbers(self, column: pd.Series) -> NDArray[Any]:
         """Numbers, without those that mean a missing value."""
-        numbers, _ = parse_numbers(self.options.missing, self.report.decimal)
-        for text, number in zip(self.options.missing, numbers, strict=True):
+        missing = self.report.missing
+        numbers = parse_numbers(missing, self.report.decimal)
+        for text, number in zip(missing, numbers, strict=True):
             is_gap = (column == number).fillna(value=False).to_numpy(dtype=bool)
             if is_gap.any():
                 self._count(text, is_gap)
@@ -161,7 +165,7 @@ class ColumnReader:
 
     def _read_texts(self, column: pd.Series) -> Any:
         """What texts are, decided by the distinct ones; and their values."""
-        named = self._removed(named_codes(*pd.factorize(column)), {"", *self.options.missing})
+        named = self._removed(named_codes(*pd.factorize(column)), {"", *self.report.missing})
         names = [str(name) for name in named.categories]
         if not names:
             return np.full(len(column), np.nan)
@@ -223,11 +227,6 @@ def _form_in_words(form: str) -> str:
     for code, word in words.items():
         form = form.replace(code, word)
     return form.split(" %")[0]
-
-
-def named_column(column: pd.Series, categorical: Sequence[str] = ()) -> pd.Series:
-    """A column that `checked_column` gave, as named categories."""
-    return column if column.name in categorical else as_categories(column)
 
 
 def checked_column(

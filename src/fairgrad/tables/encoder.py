@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from fairgrad.columns import as_pandas
-from fairgrad.tables.column import READING
+from fairgrad.tables.column import READING, ReadingReport
 from fairgrad.tables.features import MISSING, Oddities, TableFeature, choose_features, read_features
 from fairgrad.tables.reading import check_distinct, plain_frame, read_counted
 
@@ -96,10 +96,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # no
         frame.columns = pd.Index([str(name) for name in frame.columns])
         if READING in frame.attrs:
             return frame
-        from fairgrad.tables.dialect import ReadingOptions  # noqa: PLC0415 - where it is needed
-
-        options = ReadingOptions(missing=tuple(map(str, self.missing)))
-        return read_counted(frame, options=options)
+        return read_counted(frame, ReadingReport(missing=tuple(map(str, self.missing))))
 
     def fit_features(self, frame: pd.DataFrame, prefix: str = "") -> pd.DataFrame:
         """Fits a table that `read_table` has read, and gives its features.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from fairgrad.tables.column import ReadingReport, checked_column, named_column
+from fairgrad.tables.column import ReadingReport, checked_column
 from fairgrad.tables.values import (
     CALENDAR,
     DATE_PARTS,
@@ -24,6 +24,7 @@ from fairgrad.tables.values import (
     MOST_VALUES,
     OTHER,
     DatePart,
+    as_categories,
     as_days,
     as_numbers,
     column_kind,
@@ -124,7 +125,7 @@ def choose_features(
             known = pd.Series(as_numbers(column))  # also refuses infinite numbers
             derived = {name: (known if column.isna().any() else column, None)}
         elif not reason:
-            named = named_column(column, categorical)
+            named = column if name in categorical else as_categories(column)
             n = len(named.cat.categories)
             if n > MOST_VALUES:
                 named = merge_rare(named)
@@ -337,11 +338,11 @@ class _LaterTable:
     def _numbers(self, column: pd.Series) -> NDArray[np.float64]:
         if column_kind(column) == "number":
             numbers = as_numbers(column)
-            missing, _ = parse_numbers(self.missing, self.decimal)
+            missing = parse_numbers(self.missing, self.decimal)
             return np.where(np.isin(numbers, missing[~np.isnan(missing)]), np.nan, numbers)
         codes, values = pd.factorize(column)
         texts = ["" if str(value).strip() in self.gaps else str(value).strip() for value in values]
-        numbers, _ = parse_numbers(texts, self.decimal)
+        numbers = parse_numbers(texts, self.decimal)
         wrong = [
             value
             for value, text, n in zip(values, texts, numbers, strict=True)
@@ -394,7 +395,7 @@ class _LaterTable:
             return -1
         names = [str(value), name]
         if isinstance(value, str) and feature.numbers:
-            names.append(value_name(float(parse_numbers([name], self.decimal)[0][0])))
+            names.append(value_name(float(parse_numbers([name], self.decimal)[0])))
         if set(feature.values) <= {"True", "False"}:
             names.append(name.capitalize())
         # "None" may also be the name of a category.

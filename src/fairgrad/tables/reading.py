@@ -322,6 +322,7 @@ def read_table(
         ValueError: if a file cannot be read, or the table holds no rows.
         FileNotFoundError: if there is no such file.
     """
+    options = options or ReadingOptions()
 
     def read(names: Sequence[str] | None, as_texts: Sequence[str]) -> Iterator[pd.DataFrame]:
         for piece in pieces(table, names, as_texts, options=options):
@@ -329,7 +330,8 @@ def read_table(
                 done(piece.attrs.get("done", 0.0))
             yield piece
 
-    return read_pieces(read, table_name(table), columns, options=options, texts=texts)
+    missing = options.missing
+    return read_pieces(read, table_name(table), columns, missing=missing, texts=texts)
 
 
 def read_pieces(
@@ -337,7 +339,7 @@ def read_pieces(
     name: str,
     columns: Sequence[str] | None = None,
     *,
-    options: ReadingOptions | None = None,
+    missing: tuple[str, ...] = (),
     texts: Sequence[str] = (),
 ) -> pd.DataFrame:
     """A whole table from pieces of it, as `read_table` reads one; `read` may be called twice.
@@ -345,8 +347,7 @@ def read_pieces(
     Raises:
         ValueError: if the table holds no rows.
     """
-    options = options or ReadingOptions()
-    report = ReadingReport(missing=options.missing)
+    report = ReadingReport(missing=missing)
     gathered = _gathered(read(columns, texts), report)
     mixed = [
         label for label, rows in gathered.items() if len({_dtype_kind(r) for r in rows} - {""}) > 1
@@ -357,7 +358,7 @@ def read_pieces(
         raise ValueError(f"{name} has no rows")
     data = {}
     for label in list(gathered):  # given up one by one, so that the table is not in memory twice
-        reader = ColumnReader(label, options, report, as_text=label in texts)
+        reader = ColumnReader(label, report, as_text=label in texts)
         data[label] = reader.read(_joined(gathered.pop(label)))
     return _framed(data, report)
 
@@ -366,10 +367,7 @@ def _gathered(read: Iterable[pd.DataFrame], report: ReadingReport) -> dict[str, 
     """The pieces of each column; texts are categories, so that each is kept once."""
     gathered: dict[str, list[pd.Series]] = {}
     for piece in read:
-        report.decimal = str(piece.attrs.get("decimal", "."))
-        note = piece.attrs.get("note")
-        if note and note not in report.files:
-            report.files.append(note)
+        report.note_piece(piece)
         for label in map(str, piece.columns):
             rows = piece[label]
             is_text = _dtype_kind(rows) == "text"
@@ -410,12 +408,7 @@ def _framed(data: dict[str, Any], report: ReadingReport) -> pd.DataFrame:
 
 
 def read_counted(
-    answer: pd.DataFrame,
-    times: NDArray[np.int64] | None = None,
-    *,
-    options: ReadingOptions | None = None,
-    decimal: str = ".",
-    files: Sequence[str] = (),
+    answer: pd.DataFrame, report: ReadingReport, times: NDArray[np.int64] | None = None
 ) -> pd.DataFrame:
     """The distinct rows of a table, read as `read_table` would read all of them.
 
@@ -424,17 +417,11 @@ def read_counted(
 
     Args:
         answer: one row per combination of values.
+        report: the notes on the files, and their decimal mark; gets the notes on the columns.
         times: (n,) how many rows of the table each row stands for; None for one.
-        options: what the user says of the files.
-        decimal: the decimal mark of the files.
-        files: notes on them.
     """
-    options = options or ReadingOptions()
-    report = ReadingReport(files=list(files), decimal=decimal, missing=options.missing)
-    data = {
-        name: ColumnReader(name, options, report, times=times).read(answer[name])
-        for name in map(str, answer.columns)
-    }
+    names = map(str, answer.columns)
+    data = {name: ColumnReader(name, report, times=times).read(answer[name]) for name in names}
     return _framed(data, report)
 
 
@@ -546,7 +533,7 @@ def check_distinct(names: Iterable[Any], table: str) -> None:
     seen = pd.Series(list(names), dtype=object)
     if seen.duplicated().any():
         twice = str(seen[seen.duplicated()].iloc[0])
-        is_number = not np.isnan(parse_numbers([twice])[0][0])
+        is_number = not np.isnan(parse_numbers([twice])[0])
         hint = "; its first row must hold the names of the columns" if is_number else ""
         raise ValueError(f"{table} has two columns called {twice!r}{hint}")
 

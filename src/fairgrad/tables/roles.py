@@ -13,7 +13,7 @@ import pandas as pd
 
 from fairgrad.measures import desirable_labels
 from fairgrad.splitting import TEST, SplitRows, folds, three_parts
-from fairgrad.tables.column import ReadingReport, checked_column, named_column
+from fairgrad.tables.column import ReadingReport, checked_column
 from fairgrad.tables.hints import first_copies, hints, repeated_identifiers, sentinel_hints
 from fairgrad.tables.values import (
     MOST_VALUES,
@@ -32,7 +32,7 @@ from fairgrad.tables.values import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -205,7 +205,9 @@ class ColumnRoles:
         encoder = TableEncoder(
             categorical=self.categorical, keep=self.keep, missing=tuple(report.missing)
         )
-        usable = labelled[self._feature_names(frame)]
+        cut = set(self.bins) if self.use_sensitive else set()
+        others = {self.target, *self.drop, *self.sensitive} - cut
+        usable = labelled[[name for name in labelled if name not in others]]
         features = encoder.fit_features(usable, "--")
         n_left_out = len(frame) - len(rows)
         sources = {feature.name: feature.column for feature in encoder.features_}
@@ -214,10 +216,15 @@ class ColumnRoles:
         are_copies = 0 < n_copies < COPIES_SHARE * len(copies)
         why = report.gap_words(self.target)
         left_out = f"{counted(n_left_out, 'row')} left out (no {self.target}{why})."
+        unknown = {str(name): int(groups[name].isna().sum()) for name in groups}
         told = (
             *([left_out] if n_left_out else ()),
             *report.sentences(map(str, frame.columns)),
-            *self._unknown(groups, report),
+            *(
+                f"{name} is unknown in {counted(n, 'row')}{report.gap_words(name)}; they are kept."
+                for name, n in unknown.items()
+                if n
+            ),
             *encoder.notes_,
             *hints(label, groups, features, sources),
             *sentinel_hints(labelled.drop(columns=[self.target, *encoder.left_out_])),
@@ -227,20 +234,6 @@ class ColumnRoles:
         return LabelledTable(
             label, groups, features, encoder, told, rows, copies if are_copies else None
         )
-
-    def _feature_names(self, frame: pd.DataFrame) -> list[str]:
-        """The columns that may be features."""
-        cut = set(self.bins) if self.use_sensitive else set()
-        others = {self.target, *self.drop, *self.sensitive} - cut
-        return [str(name) for name in frame.columns if name not in others]
-
-    def _unknown(self, groups: pd.DataFrame, report: ReadingReport) -> Iterator[str]:
-        """How many rows have no known group."""
-        for name in groups:
-            n = int(groups[name].isna().sum())
-            if n:
-                why = report.gap_words(str(name))
-                yield f"{name} is unknown in {counted(n, 'row')}{why}; they are kept."
 
     def merged(
         self, frame: pd.DataFrame, times: Times = None, *, is_only: bool = True
@@ -310,7 +303,7 @@ class ColumnRoles:
         Raises:
             ValueError: if it has one value only, looks continuous, or lacks the desirable value.
         """
-        column = self._column(frame, self.target)
+        column = checked_column(frame, self.target, self.categorical, "--")
         distinct, n_rows = column.nunique(), _n_known(column, times)
         if distinct < 2 and not self.is_part:
             classes = "1 class" if distinct == 1 else "no classes"
@@ -348,7 +341,7 @@ class ColumnRoles:
         if not len(rows):
             raise ValueError(f"the test table has no row with a value of {self.target!r}")
         labelled = self.merged(frame.iloc[rows].reset_index(drop=True), is_only=False)
-        label = self._named(self._column(labelled, self.target))
+        label = self._named(checked_column(labelled, self.target, self.categorical, "--"))
         if self.ignore_case:
             known = {_plain(name): name for name in labels}
             spelling = {name: known.get(_plain(name), name) for name in label.cat.categories}
@@ -382,7 +375,7 @@ class ColumnRoles:
             raise ValueError(f"the sensitive column {name!r} has no values")
         if name in self.bins:
             return _binned(column, self.bins[name], is_part=self.is_part)
-        column = self._column(frame, name)
+        column = checked_column(frame, name, self.categorical, "--")
         distinct, n_rows = known.nunique(), _n_known(column, times)
         if is_quantity(column):
             edge = short_number(round(float(known.median()), 2 if known.abs().max() < 10 else 0))
@@ -404,11 +397,8 @@ class ColumnRoles:
             )
         return self._named(column)
 
-    def _column(self, frame: pd.DataFrame, name: str) -> pd.Series:
-        return checked_column(frame, name, self.categorical, "--")
-
     def _named(self, column: pd.Series) -> pd.Series:
-        return named_column(column, self.categorical)
+        return column if column.name in self.categorical else as_categories(column)
 
 
 def _n_known(column: pd.Series, times: Times) -> int:

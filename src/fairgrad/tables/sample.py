@@ -84,24 +84,18 @@ class LargeTable:
     """A table of Parquet files whose rows have hashes.
 
     Attributes:
-        name: what to call the table in sentences.
+        source: the table as it was opened; that connection is closed.
         files: the name that is hashed for each file, by its path.
-        options: what the user says of the files.
         key: columns that identify a row; empty to hash the row's place.
         seed: of the hashes.
         test: share of the rows that are held out.
-        decimal: the mark before decimals in texts.
-        notes: how files of text were read.
     """
 
-    name: str
+    source: Scan
     files: Mapping[Path, str]
-    options: ReadingOptions
     key: tuple[str, ...] = ()
     seed: int = 0
     test: float = 0.0
-    decimal: str = "."
-    notes: tuple[str, ...] = ()
 
     @property
     def hashes(self) -> dict[str, Any]:
@@ -112,12 +106,12 @@ class LargeTable:
     def scan(self) -> Iterator[Scan]:
         """The table for duckdb."""
         table = parquet_table(list(self.files), "filename = true, file_row_number = true")
-        with connected(self.name) as connection:
+        with connected(self.source.name) as connection:
             connection.execute("SET preserve_insertion_order = true")  # the same rows, in order
             types = column_types(connection, table)
             for added in ("filename", "file_row_number"):
                 types.pop(added, None)
-            yield Scan(connection, table, self.name, types, self.options, self.decimal, self.notes)
+            yield replace(self.source, connection=connection, table=table, types=types)
 
     def query(self, cell: CountQuery) -> SampleQuery:
         """The query that draws rows, before anything is known of the cells."""
@@ -135,7 +129,7 @@ class LargeTable:
         for batch in batches:
             for start in range(0, batch.num_rows, PIECE):
                 piece = plain_frame(batch.slice(start, PIECE).to_pandas())
-                piece.attrs |= {"decimal": self.decimal, "note": " ".join(self.notes)}
+                piece.attrs |= {"decimal": scan.decimal, "note": " ".join(scan.notes)}
                 yield piece
 
     def held_out(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
@@ -143,10 +137,7 @@ class LargeTable:
         with self.scan() as scan:
             query = self.query(CountQuery(()))
             chosen = ", ".join(quoted_name(name) for name in columns)
-            sql = (
-                f"SELECT {chosen} FROM {scan.table} WHERE {query.hashed()} < "  # noqa: S608 - as above
-                f"{quoted_text(query.held_out_limit)}"
-            )
+            sql = f"SELECT {chosen} FROM {scan.table} WHERE {query.is_held_out()}"  # noqa: S608 - names are quoted
             n_rows = scan.run(f"SELECT count(*) AS n FROM {scan.table}")["n"].item()  # noqa: S608
             n_read, expected = 0, max(1.0, self.test * n_rows)
             for piece in self.pieces(scan, sql):
@@ -251,15 +242,12 @@ def large_table(
             target = f"{quoted_text(str(path))} (FORMAT parquet)"
             scan.run(f"COPY (SELECT * FROM {scan.table}) TO {target}")  # noqa: S608 - names are quoted
             named = {path: "rows"}
-        return LargeTable(
-            scan.name, named, options, decimal=scan.decimal, notes=scan.notes, **asked
-        )
+        return LargeTable(scan, named, **asked)
 
 
 def _part(query: SampleQuery) -> str:
     """Whether a row is held out, in duckdb's SQL."""
-    limit = quoted_text(query.held_out_limit)
-    return f"CASE WHEN {query.hashed()} < {limit} THEN '{HELD_OUT}' ELSE '{REST}' END"
+    return f"CASE WHEN {query.is_held_out()} THEN '{HELD_OUT}' ELSE '{REST}' END"
 
 
 def planned(
@@ -326,7 +314,7 @@ def draw_sample(
             selected = ", ".join(quoted_name(name) for name in (kept if chosen is None else chosen))
             return table.pieces(scan, f"SELECT {selected}, {_part(query)} AS {PART} FROM {where}")  # noqa: S608 - as above
 
-        frame = read_pieces(pieces, table.name, options=table.options)
+        frame = read_pieces(pieces, scan.name, missing=scan.options.missing)
     is_judged = (frame.pop(PART) == HELD_OUT).to_numpy()
     return frame, TableSample(table, query, is_judged, int(answer.times.sum()), **counts)
 

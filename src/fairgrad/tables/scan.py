@@ -172,10 +172,11 @@ class Scan:
     def _read(self, query: CountQuery, raw: pd.DataFrame) -> CountedAnswer:
         times = raw[N_ROWS].to_numpy(dtype=np.int64)
         keys = [name for name in query.keys if name not in query.bins]
-        frame = read_counted(
-            raw[keys], times, options=self.options, decimal=self.decimal, files=self.notes
+        report = ReadingReport(
+            files=list(self.notes), decimal=self.decimal, missing=self.options.missing
         )
-        self._check_texts(query, raw, times, ReadingReport.of(frame))
+        frame = read_counted(raw[keys], report, times)
+        self._check_texts(query, raw, times, report)
         for name, edges in query.bins.items():
             self._refuse_infinite(raw[name] == INFINITE, times, name)
             frame[name] = pd.Categorical(raw[name], categories=pd.Index(cut_names(edges)))
@@ -229,9 +230,10 @@ class Scan:
             fits = f"regexp_full_match({plain}, '{_NUMBER}')"
             fits += "" if self.decimal == "." else f" AND NOT contains({text}, '.')"
             number = f"(CASE WHEN {fits} THEN CAST({plain} AS DOUBLE) END)"
-        gaps = [one for one in parse_numbers(self.options.missing, self.decimal)[0] if one == one]  # noqa: PLR0124 - not NaN
+        gaps = parse_numbers(self.options.missing, self.decimal)
+        gaps = gaps[~np.isnan(gaps)].tolist()
         if gaps:
-            listed = ", ".join(repr(float(one)) for one in gaps)
+            listed = ", ".join(map(repr, gaps))
             number = f"(CASE WHEN {number} NOT IN ({listed}) THEN {number} END)"
         if not is_text and not gaps:
             return column, ""

@@ -201,10 +201,9 @@ class SampleQuery:
     base: float = 1.0
     place: str = ""
 
-    @property
-    def held_out_limit(self) -> str:
-        """Rows whose hash is below it are held out."""
-        return hash_limit(self.test)
+    def is_held_out(self) -> str:
+        """Whether a row is held out, in SQL."""
+        return f"{self.hashed()} < {quoted_text(hash_limit(self.test))}"
 
     def hashed(self) -> str:
         """The hash of a row in SQL."""
@@ -234,7 +233,7 @@ class SampleQuery:
             for rate in (*self.rates, self.base)
         }
         return (
-            f"{self.hashed()} >= {quoted_text(self.held_out_limit)}\n"
+            f"{self.hashed()} >= {quoted_text(hash_limit(self.test))}\n"
             f"  AND {self.hashed()} < {self._by_cell(limits, dialect)}"
         )
 

@@ -83,8 +83,8 @@ def as_numbers(column: pd.Series) -> np.ndarray:
     return numbers
 
 
-def parse_numbers(texts: Sequence[str], decimal: str = ".") -> tuple[NDArray[Any], NDArray[Any]]:
-    """Texts as numbers, NaN where one is none; and which are percentages.
+def parse_numbers(texts: Sequence[str], decimal: str = ".") -> NDArray[np.float64]:
+    """Texts as numbers, NaN where one is none.
 
     Besides plain numbers: ``1,042`` and ``1 042`` with marks between thousands, ``93%`` (as 93),
     ``$5`` and ``5 \u20ac``.
@@ -94,15 +94,13 @@ def parse_numbers(texts: Sequence[str], decimal: str = ".") -> tuple[NDArray[Any
         plain = plain.where(~plain.str.contains(".", regex=False), "")
         plain = plain.str.replace(decimal, ".", regex=False)
     numbers = np.array(pd.to_numeric(plain, errors="coerce"), dtype=np.float64)
-    percent = np.zeros(len(numbers), dtype=bool)
     pattern = _decorated(decimal)
     for place in np.flatnonzero(np.isnan(numbers)).tolist():
         match = pattern.fullmatch(texts[place])
         if match:
             digits = re.sub(r"\D", "", match["whole"])
             numbers[place] = float(f"{match['sign']}{digits}.{(match['part'] or '0').lstrip('.,')}")
-            percent[place] = match["end"] == "%"
-    return numbers, percent
+    return numbers
 
 
 def _decorated(decimal: str) -> re.Pattern[str]:
@@ -111,7 +109,7 @@ def _decorated(decimal: str) -> re.Pattern[str]:
     )
     return re.compile(
         rf"(?P<sign>[+-]?){_MARKS}?\s?(?P<whole>\d{{1,3}}(?P<mark>{between})\d{{3}}(?:(?P=mark)\d{{3}})*|\d+)"
-        rf"(?P<part>{re.escape(decimal)}\d+)?\s?(?P<end>%|{_MARKS})?"
+        rf"(?P<part>{re.escape(decimal)}\d+)?\s?(%|{_MARKS})?"
     )
 
 
@@ -119,51 +117,44 @@ def kind_of_texts(texts: Sequence[str], decimal: str = ".") -> tuple[str, NDArra
     """What the distinct texts of a column are, and their numbers where they are numbers.
 
     Returns:
-        "number", "percent", "truth", "text", or "gaps" if all of them may mean a missing value;
-        and an array with NaN for those that do, in columns of numbers.
+        "number", "truth" or "text"; and for numbers an array, with NaN for texts that mean a
+        missing value.
     """
     is_gap = np.array([text in MISSING_TEXTS for text in texts], dtype=bool)
     if is_gap.all():
-        return "gaps", None
+        return "text", None
     known = [text for text, gap in zip(texts, is_gap, strict=True) if not gap]
     if all(text.lower() in {"true", "false"} for text in known):
         return "truth", None
-    start, _ = parse_numbers(known[:_MOST_CODES], decimal)  # most texts are known by the first few
-    if np.isnan(start).any():
+    # Most texts are known by the first few.
+    if np.isnan(parse_numbers(known[:_MOST_CODES], decimal)).any():
         return "text", None
-    parsed, percent = parse_numbers(known, decimal)
-    if np.isnan(parsed).any() or (percent.any() and not percent.all()):
+    parsed = parse_numbers(known, decimal)
+    if np.isnan(parsed).any() or len({text.endswith("%") for text in known}) > 1:
         return "text", None
     numbers = np.full(len(texts), np.nan)
     numbers[~is_gap] = parsed
-    return "percent" if percent.any() else "number", numbers
+    return "number", numbers
 
 
 def date_format(texts: Sequence[str]) -> tuple[str, str]:
     """How all of these texts are dates, and another way that fits; empty if they are none."""
     if not texts or not any(character.isdigit() for character in texts[0]):
         return "", ""
-    fitting = [form for form in DATE_FORMATS if _is_date(texts[0], form) and _fits(texts, form)]
-    return (fitting[0], fitting[1] if len(fitting) > 1 else "") if fitting else ("", "")
-
-
-def _is_date(text: str, form: str) -> bool:
-    """Quickly, for one text."""
-    if form == "ISO8601":
-        return _ISO.fullmatch(text) is not None
-    try:
-        datetime.strptime(text, form)  # noqa: DTZ007 - it is thrown away
-    except ValueError:
-        return False
-    return True
+    first, second, *_ = [*(form for form in DATE_FORMATS if _fits(texts, form)), "", ""]
+    return first, second
 
 
 def _fits(texts: Sequence[str], form: str) -> bool:
     if form == "ISO8601" and not all(_ISO.fullmatch(text) for text in texts):
         return False
-    return bool(
-        pd.to_datetime(pd.Series(texts), format=form, errors="coerce", utc=True).notna().all()
-    )
+    if form != "ISO8601":
+        try:
+            datetime.strptime(texts[0], form)  # noqa: DTZ007 - most forms do not fit the first text
+        except ValueError:
+            return False
+    dates = pd.to_datetime(pd.Series(texts), format=form, errors="coerce", utc=True)
+    return bool(dates.notna().all())
 
 
 def as_days(column: pd.Series, form: str = "") -> NDArray[np.float64]:
@@ -283,7 +274,7 @@ def other_decimal(column: pd.Series, used: str) -> bool:
     other = "," if used == "." else "."
     if not texts or not all(other in text for text in texts[:1]):
         return False
-    return kind_of_texts(texts, other)[0] in {"number", "percent"}
+    return kind_of_texts(texts, other)[0] == "number"
 
 
 def counted(n: int, noun: str) -> str:
