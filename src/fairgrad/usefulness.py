@@ -233,7 +233,7 @@ def find_fault(
         faults = [_of_bounds(fair, suggestions, rows)] if noise is None else [""]
         if plain is not None:
             faults[0] = faults[0] or _of_fairness(fair, plain, rows, noise or 0.0)
-            faults.append(_of_price(fair, plain, rows, is_new=noise is not None))
+            faults.append(_of_price(fair, plain, best, rows, is_new=noise is not None))
         faults += [f"{SAME_DECISIONS}."] if faults[0] and is_plain else []
     fault = " ".join(filter(None, faults))
     if fault:
@@ -279,7 +279,9 @@ def _of_fairness(fair: ModelFigures, plain: ModelFigures, rows: str, noise: floa
     )
 
 
-def _of_price(fair: ModelFigures, plain: ModelFigures, rows: str, *, is_new: bool) -> str:
+def _of_price(
+    fair: ModelFigures, plain: ModelFigures, best: float, rows: str, *, is_new: bool
+) -> str:
     cost, noise = plain.accuracy - fair.accuracy, 0.0
     if fair.predicted is not None and plain.predicted is not None:
         differs = fair.predicted != plain.predicted
@@ -287,9 +289,10 @@ def _of_price(fair: ModelFigures, plain: ModelFigures, rows: str, *, is_new: boo
     least = max(TOLERATED_LOSS - noise, TOLERATED_LOSS / 2)
     if cost <= (max(TOLERATED_LOSS, noise) if is_new else least):
         return ""
+    constant = "" if fair.accuracy >= best else f" and {best:.4f} of one label for everybody"
     return (
         f"Fairness costs {100 * cost:.1f} points of {fair.merit} here: {fair.accuracy:.4f}, "
-        f"against {plain.accuracy:.4f} of the plain model, on the {rows} rows."
+        f"against {plain.accuracy:.4f} of the plain model{constant}, on the {rows} rows."
     )
 
 

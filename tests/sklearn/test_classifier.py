@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
 
 from fairgrad import FairnessWarning, On, fairness_levels
 from fairgrad.datasets import PAPER_SEEDS, load
@@ -46,9 +47,26 @@ def test_plain_model_is_a_logistic_regression(hiring, plain):
     )
     margin = hiring.X.to_numpy() @ long.coef_[0] + long.intercept_
     np.testing.assert_allclose(margin, long.decision_function(hiring.X), atol=1e-9)
-    assert plain.score(hiring.X, hiring.y) == pytest.approx(
-        expected.score(scaled, hiring.y), abs=0.01
+    np.testing.assert_allclose(
+        plain.predict_proba(hiring.X), expected.predict_proba(scaled), atol=0.01
     )
+
+
+@pytest.mark.parametrize("n_labels", [2, 3])
+def test_plain_models_are_trained_to_the_end(n_labels):
+    """Classes that are nearly separable, for which gradient steps take long."""
+    rng = np.random.default_rng(0)
+    X, s = rng.normal(size=(1500, 8)), rng.integers(0, 2, 1500)
+    score = X @ np.linspace(2, 16, 8) + rng.logistic(size=1500)
+    y = np.digitize(score, np.quantile(score, np.linspace(0, 1, n_labels + 1)[1:-1]))
+    best = log_loss(y, LogisticRegression(C=np.inf, max_iter=5000).fit(X, y).predict_proba(X))
+    plain = FairGradClassifier(None, random_state=0).fit(X, y)
+    limit = FairGradClassifier("accuracy_parity", epsilon=np.inf, random_state=0)
+    limit.fit(X, y, sensitive_features=s)
+    for model in (plain, limit):
+        assert log_loss(y, model.predict_proba(X)) < 1.2 * best
+    few = FairGradClassifier(None, max_iter=300, random_state=0).fit(X, y)  # is what was asked for
+    assert log_loss(y, few.predict_proba(X)) > 2 * best
 
 
 @pytest.mark.parametrize("measure", ["demographic_parity", "equalized_odds"])

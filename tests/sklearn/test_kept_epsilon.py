@@ -186,6 +186,7 @@ CONSTANTS = [ModelFigures(0.6, 0.0, 0.0, ALL_NO), ModelFigures(0.4, 0.0, 0.0, AL
         (ModelFigures(0.8, 0.204, 0.004), PLAIN._replace(worst=0.19), "less fair than the plain"),
         (GOOD._replace(accuracy=0.7), PLAIN, "Fairness costs 12.0 points of accuracy"),
         (GOOD._replace(accuracy=0.7, beyond=0.02), PLAIN, "Fairness costs 12.0 points of accuracy"),
+        (GOOD._replace(accuracy=0.5, worst=-1), PLAIN, "and 0.6000 of one label for everybody, on"),
     ],
 )
 def test_every_fault_has_its_sentence(fair, plain, expected):

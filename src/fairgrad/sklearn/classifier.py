@@ -10,12 +10,15 @@ many epsilons at once.
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -50,7 +53,7 @@ if TYPE_CHECKING:
     from fairgrad.constraints import Constraints
     from fairgrad.groups import Floats, GroupedRows, Ints
     from fairgrad.sklearn.rows import FittingRows
-    from fairgrad.training import Member, Training
+    from fairgrad.training import Member, Training, TrainingTable
 
 EPSILON = 0.05
 """The default slack: the tolerance that an audit accepts."""
@@ -97,6 +100,9 @@ of hundreds of thousands of rows with rare groups, whose weights are large, it c
 LEAST_EPOCHS = 5
 """Of linear models, and of networks. On CelebA, 120,000 rows, 13 epochs of a linear
 model end where 30 do. Small tables overfit with more steps of a network."""
+
+FINISHING_STEPS, FINISHED = 30, 1e-3
+"""Steps of L-BFGS that end the training of plain linear models, and the gradient that ends them."""
 
 EPOCH_PENALTY = 1e3
 """Penalty of unfairness when an epoch is chosen."""
@@ -342,7 +348,7 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         return len(self.scale_), *self.hidden_, 1 if n_classes == 2 else n_classes
 
     def _members(self, rows: FittingRows) -> list[Member]:
-        """The models to train for this epsilon: one for each rate, or at the rate given."""
+        """The models to train: one for each rate, or at the rate given, and last a plain one."""
         from fairgrad.training import Member  # noqa: PLC0415 - linear models predict without PyTorch
 
         rate = self._usual.learning_rate if self.learning_rate == "auto" else self.learning_rate
@@ -356,13 +362,15 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
                 raise ValueError(
                     f"fairness_rate: expected a number or 'auto', got {self.fairness_rate!r}."
                 )
-            return [Member(**common, fairness_rate=float(self.fairness_rate))]
+            fair = Member(**common, fairness_rate=float(self.fairness_rate))
+            return [fair, replace(fair, fairness_rate=0.0)]
         steady: dict[str, Any] = {"error_memory": ERROR_MEMORY, "steady_share": STEADY_SHARE}
-        rates = RATES[:1] if rows.is_plain or np.isinf(self.epsilon).any() else RATES
+        n_rates = 1 if np.isinf(self.epsilon).any() else len(RATES)
+        rates = RATES[: 0 if rows.is_plain or np.isinf(self.epsilon).all() else n_rates]
         slower = min(1.0, STEADY_STEPS * self.batch_size / (LEAST_EPOCHS * len(rows)))
         return [
-            Member(**common, **steady, fairness_rate=r * slower, proportional_rate=proportional)
-            for r, proportional in rates
+            Member(**common, **steady, fairness_rate=r, proportional_rate=proportional)
+            for r, proportional in (*((slower * r, p) for r, p in rates), (0.0, 0.0))
         ]
 
     def _train(
@@ -370,7 +378,7 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         rows: FittingRows,
         members: Sequence[Member],
     ) -> Training:
-        """Trains models as one stack."""
+        """Trains models as one stack; the last member is plain."""
         from fairgrad.training import TrainingPlan, train  # noqa: PLC0415 - as above
 
         usual, epochs = self._usual, self.max_iter
@@ -393,8 +401,9 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
             "y_desirable": self.y_desirable,
             "cost_matrix": self.cost_matrix,
         }
+        table = rows.table(Scaling(self.offset_, self.scale_))
         trained = train(
-            rows.table(Scaling(self.offset_, self.scale_)),
+            table,
             members,
             TrainingPlan(**settings),
             rows=rows.training,
@@ -404,7 +413,34 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         if trained.interrupted:
             n = len(trained.history)
             warn(f"Training was interrupted after {n} epochs.")
+        elif not self.hidden_ and self.max_iter == "auto":
+            self._finish_plain(rows, table, trained)
         return trained
+
+    def _finish_plain(self, rows: FittingRows, table: TrainingTable, trained: Training) -> None:
+        """Ends the training of a plain linear model, the last member, by steps of second order.
+
+        Few gradient steps are not enough on some tables. What fairness costs would then be
+        understated, and the search would start from a model that is less accurate than it could be.
+        """
+        index = np.arange(rows.n) if rows.training is None else rows.training
+        people, n_outputs = rows.people(index), self._sizes[-1]
+        knows_all = len(np.unique(people.label)) == len(self.classes_)
+        if self.weight_decay or self.cost_matrix is not None or not knows_all:
+            return
+        places = [state["network.parameters"][-1].numpy() for state in trained.kept.values()]
+        weight, bias = places[-1][:-n_outputs], places[-1][-n_outputs:]
+        X = table.X if hasattr(table.X, "tocsr") else table.X.numpy()
+        model = LogisticRegression(
+            C=np.inf, max_iter=FINISHING_STEPS, tol=FINISHED, warm_start=True
+        )
+        model.classes_ = np.arange(len(self.classes_))
+        model.coef_, model.intercept_ = weight.reshape(n_outputs, -1).copy(), bias.copy()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(X[index], people.label, people.weight)
+        for place in places:
+            place[:] = np.append(model.coef_, model.intercept_)
 
     def _take_over(
         self,
@@ -492,7 +528,8 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         best = search.judged[0]
         if self.fairness_rate == "auto":
             best = search.keep_bounds()
-        layer = None if best is search.judged[best.start] else best.layer
+        is_trained = best is search.judged[best.start] and best.start < len(places)
+        layer = None if is_trained else best.layer
         self._take_over(rows, training, *options[best.start], layer=layer)
         if not training.interrupted:
             warn_of_small(self.set_aside_)
@@ -625,18 +662,17 @@ def fit_variants(
         model._set_up(rows)
     rows = rows.split(first.validation_fraction, first.seed_)
     if rows.is_plain:
-        training = first._train(rows, first._members(rows)[:1])
+        training = first._train(rows, first._members(rows)[-1:])
         best = _best_epoch(training, 0, None, rows.held is not None or training.interrupted)
         for model in models:
             model._take_over(rows, training, 0, best)
         return list(models)
     candidates = [model._members(rows) for model in models]
-    ends = np.cumsum([len(members) for members in candidates]).tolist()
-    members = [member for of_model in candidates for member in of_model]
-    members.append(replace(members[0], fairness_rate=0.0, proportional_rate=0.0))  # plain
-    training = first._train(rows, members)
-    for model, of_model, end in zip(models, candidates, ends, strict=True):
-        model._choose(rows, training, range(end - len(of_model), end), len(members) - 1)
+    fair = [member for of_model in candidates for member in of_model[:-1]]
+    training = first._train(rows, [*fair, candidates[0][-1]])
+    ends = np.cumsum([len(of_model) - 1 for of_model in candidates]).tolist()
+    for model, start, end in zip(models, [0, *ends], ends, strict=False):
+        model._choose(rows, training, range(start, end), len(fair))
     return list(models)
 
 

@@ -184,12 +184,12 @@ class LastLayers:
     def keep_bounds(self) -> MovedLayer:
         """The most accurate last layer that keeps the bounds; else the fairest useful one.
 
-        If the most accurate of the models keeps them, that is the answer.
+        If the plain model, which is the last one, keeps them, that is the answer.
         """
         problem, limit = self.problem, _limit(self.problem, len(self.judged[0].scores))
-        accurate = min(self.judged, key=lambda one: (one.error, one.worst))
-        if accurate.worst <= 0 and accurate.error <= limit:
-            return accurate
+        plain = self.judged[-1]
+        if plain.worst <= 0 and plain.error <= limit:
+            return plain
         best_layers = []
         for shared in {id(one): one for one in self.inputs}.values():  # one for linear models
             tried = [m for seen, m in zip(self.inputs, self.judged, strict=True) if seen is shared]
