@@ -202,8 +202,7 @@ def find_fault(
 
     Everybody gets one label, or one label for everybody is at least as fair and not less accurate.
     If not: the bounds are not kept, or it is less fair than the plain model; and it may have lost
-    more than 2 points of accuracy against the plain model. What to try is added. If nothing of this
-    is true, it may still decide every row as the plain model does.
+    more than 2 points of accuracy against the plain model. What to try is added.
 
     Args:
         fair: the model.
@@ -223,8 +222,6 @@ def find_fault(
         Fairness costs 9.0 points of accuracy here: 0.6100, against 0.7000 of the plain model,
         on the training rows. Try a larger epsilon.
     """
-    decided, usual = fair.predicted, None if plain is None else plain.predicted
-    is_plain = decided is not None and usual is not None and np.array_equal(decided, usual)
     faults = [_of_constants(fair, constants, labels, rows)]
     best = max((constant.accuracy for constant in constants), default=0.0)
     if faults[0] and plain is not None and plain.accuracy < best + LEAST_GAIN:
@@ -234,13 +231,32 @@ def find_fault(
         if plain is not None:
             faults[0] = faults[0] or _of_fairness(fair, plain, rows, noise or 0.0)
             faults.append(_of_price(fair, plain, best, rows, is_new=noise is not None))
-        faults += [f"{SAME_DECISIONS}."] if faults[0] and is_plain else []
+        faults += [f"{SAME_DECISIONS}."] if faults[0] and _decide_alike(fair, plain) else []
     fault = " ".join(filter(None, faults))
+    return f"{fault} {suggestions}" if fault else None
+
+
+def warn_of_result(
+    fault: str | None,
+    fair: ModelFigures,
+    plain: ModelFigures,
+    suggestions: Suggestions,
+    rows: str,
+) -> None:
+    """Warns of a fault; without one, tells if the fair model decides every row as the plain one."""
     if fault:
-        return f"{fault} {suggestions}"
-    is_told = is_plain and noise is None and suggestions.asked != math.inf
-    already = f"{SAME_DECISIONS}, which already keeps {suggestions.bound} ({rows} rows)."
-    return already if is_told else None
+        warn(fault, FairnessWarning)
+    elif _decide_alike(fair, plain) and suggestions.asked != math.inf:
+        warn(f"{SAME_DECISIONS}, which already keeps {suggestions.bound} ({rows} rows).")
+
+
+def _decide_alike(fair: ModelFigures, plain: ModelFigures | None) -> bool:
+    return (
+        plain is not None
+        and fair.predicted is not None
+        and plain.predicted is not None
+        and np.array_equal(fair.predicted, plain.predicted)
+    )
 
 
 def _of_constants(

@@ -219,9 +219,11 @@ def test_a_fair_model_that_changes_nothing_says_so(make, shift, epsilon):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.fit(X, y, sensitive_features=s)
-    said = [str(one.message) for one in caught if one.category is FairnessWarning]
+    said = [str(one.message) for one in caught if one.category is UserWarning]
     is_said = any("the plain one, which already keeps epsilon=0.2" in text for text in said)
     assert is_said == (shift == 0.0)
+    # It is no fault: whoever makes these errors does not stop at a good fit.
+    assert not is_said or not [one for one in caught if one.category is FairnessWarning]
 
 
 def test_a_model_that_misses_epsilon_and_changes_nothing_says_both():

@@ -35,12 +35,12 @@ from fairgrad.usefulness import (
     MOST_SLACK,
     REACHED,
     TOLERATED_LOSS,
-    FairnessWarning,
     ShownInNotebooks,
     Suggestions,
     constant_figures,
     find_fault,
     model_figures,
+    warn_of_result,
     warn_of_small,
     worst_of,
 )
@@ -505,7 +505,13 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         return ConstrainedRows(rows.features(index), people, constraints, kind)
 
     def _choose(
-        self, rows: FittingRows, training: Training, places: Sequence[int], plain: int
+        self,
+        rows: FittingRows,
+        training: Training,
+        places: Sequence[int],
+        plain: int,
+        *,
+        warns: bool,
     ) -> None:
         """Becomes the best of some models trained, and warns if it is not what was requested.
 
@@ -533,7 +539,8 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         self._take_over(rows, training, *options[best.start], layer=layer)
         if not training.interrupted:
             warn_of_small(self.set_aside_)
-            self._warn_of_fault(people, best.decided, [one.decided for one in search.judged])
+            if warns:
+                self._warn_of_result(people, best.decided, [one.decided for one in search.judged])
 
     def _search(
         self, training: Training, options: Sequence[tuple[int, int]], people: ConstrainedRows
@@ -555,7 +562,9 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
             seen = [LayerInputs(people.X, self.offset_, self.scale_)] * len(layers)
         return LastLayers(people.rows, people.constraints, seen, layers, self.cost_matrix)
 
-    def _warn_of_fault(self, people: ConstrainedRows, decided: Ints, tried: Sequence[Ints]) -> None:
+    def _warn_of_result(
+        self, people: ConstrainedRows, decided: Ints, tried: Sequence[Ints]
+    ) -> None:
         """Compares what the model decides with constants and with all that was tried.
 
         The last one tried is the plain model.
@@ -578,8 +587,7 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         search = "" if self.fairness_rate == "auto" else 'fairness_rate="auto"'
         suggestions = Suggestions.of(self, len(constraints.names), enough, search)
         fault = find_fault(fair, constants, plain, self.classes_.tolist(), suggestions, people.kind)
-        if fault:
-            warn(fault, FairnessWarning)
+        warn_of_result(fault, fair, plain, suggestions, people.kind)
 
     def _read(self, X: Any, sensitive_features: Any) -> Any:
         """Features as the network was trained on them, checked."""
@@ -672,7 +680,8 @@ def fit_variants(
     training = first._train(rows, [*fair, candidates[0][-1]])
     ends = np.cumsum([len(of_model) - 1 for of_model in candidates]).tolist()
     for model, start, end in zip(models, [0, *ends], ends, strict=False):
-        model._choose(rows, training, range(start, end), len(fair))
+        # Of many models one is chosen later, which is then looked at.
+        model._choose(rows, training, range(start, end), len(fair), warns=len(models) == 1)
     return list(models)
 
 

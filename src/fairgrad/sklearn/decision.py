@@ -62,11 +62,11 @@ from fairgrad.sklearn.rows import check_labels, require_values, spread_over_grou
 from fairgrad.splitting import fold_of_rows, unpack_rows
 from fairgrad.usefulness import (
     REACHED,
-    FairnessWarning,
     ModelFigures,
     ShownInNotebooks,
     Suggestions,
     find_fault,
+    warn_of_result,
     warn_of_small,
     worst_of,
 )
@@ -317,12 +317,10 @@ class FairDecisionClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, Ba
         classes: NDArray[Any],
         rows: GroupedRows,
         tuning: Tuning,
-    ) -> str | None:
-        """Finds the multipliers, and sets the fitted attributes; arrays and models only.
-
-        Returns:
-            What is wrong with the decisions, if anything is.
-        """
+        *,
+        warns: bool,
+    ) -> None:
+        """Finds the multipliers, and sets the fitted attributes; arrays and models only."""
         self.classes_, self.groups_ = classes, rows.groups
         self.label_model_, self.cell_models_, self.aware_model_ = tuning.fitted[:3]
         self.cell_groups_, self.sensitive_encoder_ = tuning.fitted[3:]
@@ -342,7 +340,7 @@ class FairDecisionClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, Ba
         if uses_desirable(self.fairness_measure):
             labels = self.classes_.tolist()
             self.desirable_ = tuple(labels[i] for i in desirable_labels(labels, self.y_desirable))
-        return self._set_levels(problem, tuning)
+        self._set_levels(problem, tuning, warns=warns)
 
     def _set_weights(self, decision: Decision, measured: Sequence[JudgedCells]) -> None:
         """The weights of the cells of all attributes together, and their names."""
@@ -364,8 +362,8 @@ class FairDecisionClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, Ba
             self.cell_weights_ = weights.ravel() if by_label else weights[0]
             self.cell_names_ = groups.cell_names(by_label)
 
-    def _set_levels(self, problem: DecisionProblem, tuning: Tuning) -> str | None:
-        """Judges the decisions, and finds what is wrong with them, if anything is.
+    def _set_levels(self, problem: DecisionProblem, tuning: Tuning, *, warns: bool) -> None:
+        """Judges the decisions, and warns of what is wrong with them, if anything is.
 
         Each row is judged by the models of the folds that have not learnt from it, as new rows will
         be. On rows that they have learnt from, models know rare groups better than anywhere else:
@@ -398,7 +396,8 @@ class FairDecisionClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, Ba
         suggestions = Suggestions.of(self, len(self.levels_), enough)
         constants = [_judged(problem, [one])[1] for one in everyone]
         faults.insert(0, find_fault(fair, constants, plain, labels, suggestions, rows) or "")
-        return " ".join(filter(None, faults)) or None
+        if warns:
+            warn_of_result(" ".join(filter(None, faults)), fair, plain, suggestions, rows)
 
     def costs(self, n_labels: int) -> Floats | None:
         """(L, L) the costs of predictions, checked; None if every mistake costs 1.
@@ -650,10 +649,9 @@ def fit_decisions(
     of_features = {name: v for name, v in vars(first).items() if name.endswith("_in_")}
     for model in models:
         model.__dict__ |= of_features
-        fault = model._set_fair(classes, rows, tuning)  # noqa: SLF001 - as above
         model.set_aside_ = set_aside
-        if fault and len(models) == 1:  # of many one is chosen later, which is then looked at
-            warn(fault, FairnessWarning)
+        # Of many models one is chosen later, which is then looked at.
+        model._set_fair(classes, rows, tuning, warns=len(models) == 1)  # noqa: SLF001 - as above
     return list(models)
 
 
