@@ -1,3 +1,5 @@
+import pytest
+
 from fairgrad.audit import words
 from fairgrad.audit.words import in_sentence, listed
 from fairgrad.groups import group_rows
@@ -46,3 +48,10 @@ def test_groups_whose_values_are_codes_are_named_with_their_column():
     assert words.people_names(answers.groups) == ["black no", "black yes"]
     regions = group_rows([0, 1] * 2, {"region": ["N", "S", "N", "S"]})
     assert words.people_names(regions.groups) == ["N", "S"]
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(0.05, "5"), (0.1234, "12.3"), (0.01, "1.0"), (-0.003, "-0.3")]
+)
+def test_points_are_never_one(value, shown):
+    assert words.points(value) == shown

@@ -287,3 +287,17 @@ def test_damped_steps_are_those_of_the_singular_values(shape):
     np.testing.assert_allclose(
         _damped_step(slopes, change), right.T @ (shrunk * (left.T @ change)), atol=1e-8
     )
+
+
+@pytest.mark.filterwarnings("ignore::fairgrad.FairnessWarning")
+def test_a_fair_model_is_more_accurate_than_one_label_if_there_is_such_a_model():
+    """Groups can be equally accurate by bad decisions: 44 % right, with 50 % for one label."""
+    rng = np.random.default_rng(0)
+    s, X = rng.choice(3, 1500, p=[0.8, 0.1, 0.1]), rng.normal(size=(1500, 3))
+    X[:, 0] -= 0.7 * (s > 0)
+    shift = 0.3 * rng.standard_normal(3)[s] - 2.5 * (s == 1)
+    y = 0.3 * X[:, 0] + 0.2 * X[:, 1] + shift + rng.logistic(size=1500) > 0
+    model = FairGradClassifier("accuracy_parity", use_sensitive=True, random_state=0)
+    model.fit(X, y, sensitive_features=s)
+    assert model.score(X, y, sensitive_features=s) > max(y.mean(), 1 - y.mean())
+    assert np.abs(model.levels_).max() < 0.055

@@ -239,7 +239,8 @@ def percent(value: float) -> str:
 
 def points(value: float) -> str:
     """A difference of rates for people."""
-    return "not defined" if math.isnan(value) else f"{100 * value:.1f}".removesuffix(".0")
+    shown = "not defined" if math.isnan(value) else f"{100 * value:.1f}"
+    return shown if shown == "1.0" else shown.removesuffix(".0")  # not "1 points"
 
 
 def capitalized(text: str) -> str:
