@@ -144,8 +144,8 @@ class Monitor(ShownAndWritten):
         ...     monitor.update(y_pred=[0, 1, 1, 1] * (n // 2), sensitive_features=sex, batch=day)
         >>> monitor.verdict
         'unfair'
-        >>> print(monitor.report().splitlines()[-3])
-        The mean of |F| is 0.2500.
+        >>> print(next(line for line in monitor.report().splitlines() if "M predicted 1" in line))
+        M predicted 1   0.2500   0.2185   0.2814
     """
 
     def __init__(
