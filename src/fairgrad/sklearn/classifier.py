@@ -423,7 +423,7 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         Few gradient steps are not enough on some tables. What fairness costs would then be
         understated, and the search would start from a model that is less accurate than it could be.
         """
-        index = np.arange(rows.n) if rows.training is None else rows.training
+        index: Any = slice(rows.n) if rows.training is None else rows.training  # no copy
         people, n_outputs = rows.people(index), self._sizes[-1]
         knows_all = len(np.unique(people.label)) == len(self.classes_)
         if self.weight_decay or self.cost_matrix is not None or not knows_all:
