@@ -730,7 +730,7 @@ def _make_loss(
     return base_loss, reduction
 
 
-def _groups(  # noqa: C901 - one check after another
+def _groups(
     y_train: Any, s_train: Any, sample_weight: Any, ignore_index: Any, by_output: bool
 ) -> list[Groups]:
     """The groups of the training set, of each output."""
