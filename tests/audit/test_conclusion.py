@@ -262,6 +262,9 @@ def test_the_ratio_is_judged_once():
     for tolerance in ("80%", by_ratio):
         asked = Audit(**options, tolerance=tolerance).asked
         assert [finding.measure for finding in asked] == ["demographic_parity"]
+    beside = Audit(**options, measures="four_fifths_rule", others=list(by_ratio), tolerance="80%")
+    assert [finding.measure for finding in beside.findings] == ["four_fifths_rule"]
+    assert beside.asked == beside.findings
 
 
 @pytest.mark.parametrize("n_rows", [200, 20_000])

@@ -776,17 +776,17 @@ def asked_measures(
         unknown = [key for key in tolerance if measures.ALIASES.get(key, key) not in names]
         if unknown:
             raise ValueError(f"tolerance: got {unknown[0]!r}; the measures asked are {names}.")
-    # Demographic parity with a tolerance of 80% is the four-fifths rule: judged once.
-    by_ratio = {
-        replace(one, measure="four_fifths_rule")
-        for one in (*asked, *beside)
-        if one.name == "demographic_parity" and tolerated_ratio(one.tolerance) is not None
-    }
-    kept, kept_beside = (
-        tuple(one for one in several if not isinstance(one.measure, str) or one not in by_ratio)
-        for several in (asked, beside)
+    # Demographic parity with a tolerance of 80% is the four-fifths rule: the first one is judged.
+    first: dict[Any, AskedMeasure] = {}
+    for one in (*asked, *beside):
+        by_ratio = one.name == "demographic_parity" and tolerated_ratio(one.tolerance) is not None
+        same = replace(one, measure="four_fifths_rule") if by_ratio else one
+        first.setdefault(same if isinstance(one.measure, str) else id(one), one)
+    kept = {id(one) for one in first.values()}
+    return (
+        tuple(one for one in asked if id(one) in kept),
+        tuple(one for one in beside if id(one) in kept),
     )
-    return kept, kept_beside
 
 
 def _flatten(wanted: Any) -> list[Any]:
