@@ -27,7 +27,7 @@ from lightgbm import LGBMClassifier
 from sklearn.linear_model import LogisticRegression
 
 from fairgrad.datasets import PAPER_SEEDS
-from fairgrad.decisions.solver import DecisionProblem, judged_apart, solve
+from fairgrad.decisions import DecisionProblem, judged_apart, solve
 from fairgrad.frontier import Frontier
 from fairgrad.groups import group_rows
 from fairgrad.measures import MEASURES

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairgrad.decisions.judging import crossings
+from fairgrad.decisions import crossings
 
 
 @given(

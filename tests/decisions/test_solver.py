@@ -10,8 +10,14 @@ from scipy.optimize import linprog
 
 from fairgrad import AtMost, fairness_levels
 from fairgrad.constraints import on_outcomes
-from fairgrad.decisions.judging import DecisionLine, JudgedCells
-from fairgrad.decisions.solver import DecisionProblem, added_scores, judged_apart, solve
+from fairgrad.decisions import (
+    DecisionLine,
+    DecisionProblem,
+    JudgedCells,
+    added_scores,
+    judged_apart,
+    solve,
+)
 from fairgrad.evaluate import cell_rates
 from fairgrad.groups import GroupedRows, group_rows
 from fairgrad.measures import MEASURES, On, constraints_of, measure_name
@@ -52,6 +58,10 @@ def problem_of(rows, probability, measure, epsilon=0.0, y_desirable=(1,), costs=
     return DecisionProblem(rows.label, rows.weight, cells, [probability] * len(cells), costs)
 
 
+def scores_of(problem, net):
+    return problem.base + problem.added(problem.pulls(net))
+
+
 def all_levels(problem, rows, predicted):
     """Of all parts, from predicted labels."""
     found = [cells.constraints for cells in problem.measured]
@@ -86,7 +96,7 @@ class TestBestResponse:
             return rows.weight @ price[rows.label, predicted] + net @ levels
 
         best = min(lagrangian(rule) for rule in product(range(3), repeat=len(joint)))
-        chosen = problem.scores(net).argmax(0)
+        chosen = scores_of(problem, net).argmax(0)
         rule = [chosen[at == point][0] for point in range(len(joint))]
         assert lagrangian(rule) == pytest.approx(best, abs=1e-12)
 
@@ -190,15 +200,14 @@ class TestLines:
         problem = problem_of(rows, probability, measure, costs=costs)
         rng = np.random.default_rng(seed)
         net, direction = rng.normal(size=(2, len(problem.lower)))
-        scores, slopes = problem.scores(net), problem.added(direction)
+        scores, slopes = scores_of(problem, net), problem.added(problem.pulls(direction))
         (_, fairest), (_, cheapest) = DecisionLine(problem, scores, slopes).best(2.0)
         worst, penalised = [], []
         for t in np.concatenate([np.linspace(-20, 20, 81), np.linspace(-1, 1, 80)]):
             found = problem.decide(net + t * direction)
             worst.append((found.beyond, found.error))
-            counts, _ = problem.judged(problem.scores(net + t * direction).argmax(0))
-            figures = problem.figures(counts, np.array([found.error]))
-            penalised.append(figures.penalised(2.0)[0])
+            counts, _ = problem.judged(scores_of(problem, net + t * direction).argmax(0))
+            penalised.append(problem.figures(counts, found.error).penalised(2.0))
         assert fairest.worst <= min(worst)[0] + 1e-9
         assert cheapest.penalised(2.0) <= min(penalised) + 1e-9
         for t, figures in DecisionLine(problem, scores, slopes).best(2.0):
@@ -228,7 +237,7 @@ class TestSolve:
         problem = problem_of(rows, probability, measure, epsilon=0.01)
         found = solve(problem)
         assert found.beyond == 0
-        predicted = problem.scores(found.multipliers).argmax(0)
+        predicted = scores_of(problem, found.multipliers).argmax(0)
         levels = fairness_levels(rows.label, predicted, rows.group, measure, y_desirable=[1])
         np.testing.assert_allclose(levels.values, found.levels, atol=1e-12)
         assert levels.gaps.max() <= 0.01 + 1e-9
@@ -270,7 +279,7 @@ class TestSolve:
         found = solve(problem)
         assert found.beyond == 0
         assert found.error < plain.error + 0.01
-        predicted = problem.scores(found.multipliers).argmax(0)
+        predicted = scores_of(problem, found.multipliers).argmax(0)
         np.testing.assert_allclose(found.levels, all_levels(problem, rows, predicted), atol=1e-12)
 
     @pytest.mark.parametrize("measure", ["accuracy_parity", "demographic_parity"])
@@ -280,7 +289,7 @@ class TestSolve:
         for name, costs in (("errors", None), ("costs", COSTS)):
             problem = problem_of(rows, probability, measure, 0.02, costs=costs)
             decision = solve(problem)
-            predicted = problem.scores(decision.multipliers).argmax(0)
+            predicted = scores_of(problem, decision.multipliers).argmax(0)
             found[name] = problem.weight @ COSTS[rows.label, predicted]
             assert decision.beyond == 0
         assert decision.error == pytest.approx(found["costs"])
@@ -292,7 +301,7 @@ class TestSolve:
         rows, probability = table(3, n=300, n_labels=3)
         problem = problem_of(rows, probability, measure, costs=costs)
         for label in range(3):
-            constant = problem.decide_constant(label)
+            constant = problem.decide(np.zeros(len(problem.lower)), label)
             scores = problem.base + added_scores(probability, constant.pulls[0])
             assert (scores.argmax(0) == label).all()
 
@@ -350,7 +359,7 @@ class TestSolve:
         found = solve(problem)
         for label in (0, 1):
             assert found.beyond == 0 or found.error < (rows.label != label).mean()
-        constant = problem.decide_constant(1)
+        constant = problem.decide(np.zeros(len(problem.lower)), 1)
         scores = problem.base + added_scores(noise, constant.pulls[0])
         assert (scores.argmax(0) == 1).all()
         assert constant.beyond == 0

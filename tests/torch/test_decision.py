@@ -7,8 +7,7 @@ from sklearn.linear_model import LogisticRegression
 from torch import nn
 
 from fairgrad import fairness_levels
-from fairgrad.decisions.judging import JudgedCells
-from fairgrad.decisions.solver import DecisionProblem, solve, weighted_scores
+from fairgrad.decisions import DecisionProblem, JudgedCells, solve, weighted_scores
 from fairgrad.groups import group_rows
 from fairgrad.measures import On, constraints_of
 from fairgrad.torch import FairDecision

@@ -31,12 +31,13 @@ from sklearn.utils.validation import (
 from fairgrad.aware import NOT_GIVEN, NOT_USED, AwareRouting, SensitiveEncoder, ask_for_values
 from fairgrad.checks import check_count, naming_rows, warn
 from fairgrad.columns import as_columns, sensitive_columns
-from fairgrad.decisions.judging import JudgedCells, largest
-from fairgrad.decisions.solver import (
+from fairgrad.decisions import (
     Decision,
     DecisionProblem,
+    JudgedCells,
     as_costs,
     judged_apart,
+    largest,
     solve,
     weighted_scores,
 )

@@ -4,7 +4,7 @@ Training ends near the bounds, not within them: steps are noisy, and a cell of f
 seen. What counts are the labelled rows, so models are moved on these. Levels of softened decisions
 have slopes by the parameters of the last layer, which say in which direction the levels come back
 to their bounds; along a line of parameters decisions change only where a row changes its label, so
-every line is searched exactly (`fairgrad.decisions.judging`). Models that share their inputs, as
+every line is searched exactly (`fairgrad.decisions`). Models that share their inputs, as
 linear ones do, are also searched along the lines between them: from one that is fair towards one
 that is accurate. What comes out is a model of the same kind as what was trained.
 """
@@ -18,7 +18,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import expit, softmax
 
-from fairgrad.decisions.judging import DecisionLine, JudgedCells, JudgedDecisions, largest
+from fairgrad.decisions import DecisionLine, JudgedCells, JudgedDecisions, largest
 from fairgrad.dual import check_costs
 from fairgrad.groups import count_rows
 from fairgrad.usefulness import LEAST_GAIN
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fairgrad.constraints import Constraints
-    from fairgrad.decisions.judging import Figures
+    from fairgrad.decisions import Figures
     from fairgrad.groups import Floats, GroupedRows, Ints
 
 LEAST_ROOM, MOST_ROOM = 0.001, 0.004
@@ -230,10 +230,8 @@ def _rank(model: MovedLayer | Figures, limit: float) -> tuple[bool, float, float
 
 def _judged(problem: JudgedDecisions, layer: Floats, scores: Floats, start: int) -> MovedLayer:
     counted, error = problem.judged(largest(scores))
-    figures = problem.figures(counted, np.array([error]))
-    return MovedLayer(
-        layer, scores, error, float(figures.worst[0]), float(figures.squares[0]), start
-    )
+    figures = problem.figures(counted, error)
+    return MovedLayer(layer, scores, error, float(figures.worst), float(figures.squares), start)
 
 
 def _moved(
@@ -284,17 +282,17 @@ class _Search:
 
     def line(
         self, model: MovedLayer, step: Floats, slopes: Floats, window: tuple[float, float]
-    ) -> tuple[float, Figures] | None:
+    ) -> tuple[float, Figures]:
         """Looks along a line; if the fairest or the cheapest there is better, it is the new best.
 
         Returns:
-            How far to go for the least penalised error, and its figures; None if there is nothing.
+            How far to go for the least penalised error, and its figures.
         """
         tried = DecisionLine(self.problem, model.scores, slopes, window).best(PENALTY, self.limit)
         for t, figures in tried:
             if self._is_better(figures):
                 self.best = _moved(model, step, slopes, t, figures)
-        return tried[-1] if tried else None
+        return tried[-1]
 
     def repair(self, model: MovedLayer) -> None:
         """Damped Newton steps towards the bounds, by the slopes of softened decisions.
@@ -315,7 +313,7 @@ class _Search:
             step = _damped_step(slopes, change[is_near]).reshape(model.layer.shape)
             (slopes,) = self.inputs.scores([step])
             moved = self.line(model, step, slopes, STEP)
-            if not moved or moved[1].penalised(PENALTY) >= model.penalised(PENALTY) - ENOUGH:
+            if moved[1].penalised(PENALTY) >= model.penalised(PENALTY) - ENOUGH:
                 return
             model = _moved(model, step, slopes, *moved)
 
@@ -350,19 +348,17 @@ class _Search:
             soft = softmax(scores / temperature, axis=0)
         right = soft[problem.label, np.arange(n)]
         outputs = [1] if len(scores) == 2 else range(len(scores))
-        slopes = []
-        for cells in problem.measured:
-            columns = []
-            for label in outputs:
-                if cells.n_outcomes == 1:
-                    changes = [right * (soft[label] - (problem.label == label))]
-                else:
-                    changes = [p * ((label == m) - soft[label]) for m, p in enumerate(soft)]
-                sums = [
-                    self.inputs.sums(problem.weight * p / temperature, cells.cell, len(cells.mass))
-                    for p in changes
-                ]
-                columns.append(np.concatenate(sums))
-            counted = np.concatenate(columns, axis=1)
-            slopes.append(cells.levels(counted) - cells.constraints.c0[:, None])
-        return np.concatenate(slopes)
+        (cells,) = problem.measured
+        columns = []
+        for label in outputs:
+            if cells.n_outcomes == 1:
+                changes = [right * (soft[label] - (problem.label == label))]
+            else:
+                changes = [p * ((label == m) - soft[label]) for m, p in enumerate(soft)]
+            sums = [
+                self.inputs.sums(problem.weight * p / temperature, cells.cell, len(cells.mass))
+                for p in changes
+            ]
+            columns.append(np.concatenate(sums))
+        slopes: Floats = problem.levels(np.concatenate(columns, axis=1)) - problem.c0
+        return slopes.T

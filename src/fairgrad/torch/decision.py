@@ -92,7 +92,7 @@ class FairDecision(nn.Module):
             ValueError: if the shapes do not fit the labels and groups, or the measure speaks of
                 some of several attributes only.
         """
-        from fairgrad.decisions.solver import (  # noqa: PLC0415 - scipy is loaded where it is needed
+        from fairgrad.decisions import (  # noqa: PLC0415 - scipy is loaded where it is needed
             DecisionProblem,
             as_costs,
             judged_apart,

@@ -1,0 +1,784 @@
+"""The best response to the multipliers: from the probabilities of the cells to fair decisions.
+
+For fixed multipliers the Lagrangian ``sum_k p_k w_k e_k`` is minimised exactly by
+
+    h(x) = argmax_l  sum_r w_(l,r) P(y = l, s = r | x),      w_k = 1 + (C' lambda)_k / p_k,
+
+so that any model of the cells' probabilities becomes a fair classifier by J numbers, with negative
+weights and many labels for free. Attributes that are constrained apart add up:
+
+    h(x) = argmax_l  P(y = l | x) + sum_a sum_r (w_a(l,r) - 1) P(y = l, s_a = r | x).
+
+For constraints on what is predicted the multipliers put a cost on every label in every cell, and
+
+    h(x) = argmin_l  sum_k a[k, l] P(k | x),      a[k, l] = cost[y_k, l] + (C' lambda)[k, l] / p_k.
+
+`solve` finds the best decision by a linear program over a few decisions. A column is the decision
+of some multipliers: its error and its levels on the labelled rows. The program mixes columns so
+that all levels are within their bounds at the least error, and its dual values are the multipliers
+of the next columns. The optimum mixes at most J + 1 decisions. Where one decision alone keeps the
+bounds at about the same cost, it is the answer.
+
+Along ``scores + t * slopes`` decisions are constant but for the points where a row changes its
+label. `DecisionLine` finds these by sorting, so that the best t is found exactly.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import linprog
+
+from fairgrad import dual
+from fairgrad.constraints import Coefficients, times, warn_of_undefined
+from fairgrad.groups import GroupedRows, count_rows
+from fairgrad.measures import LargeGroups, constraints_of, on_groups
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fairgrad.constraints import Constraints
+    from fairgrad.groups import Floats, Ints
+
+TOLERANCE = 1e-3
+"""Exact fairness, on rows that can be counted, is a level of at most this; or of one row, where one
+row moves a level by more."""
+
+ROUNDING = 1e-12
+
+POINTS = 256
+"""Points of a line that are looked at first; all those around the best of them follow."""
+
+MOST_COUNTS, LEAST_POINTS = 2**20, 32
+"""Numbers that are counted at once, one for each cell at each point: with thousands of cells fewer
+points are looked at, but not fewer than these."""
+
+FARTHEST = 1e4
+"""How far lines are followed."""
+
+SMALLEST_SLOPE = 1e-14
+"""Scores whose slopes differ by less are parallel."""
+
+GAP = 1e-9
+"""Rows that change their label closer together than that change it at once: so no row lies on the
+border, whichever machine computes it."""
+
+RAY_LENGTHS = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
+"""Lengths of the first multipliers, in the largest change of a cell's weight."""
+
+MOST_RAYS = 300
+"""Columns on rays. With many constraints fewer lengths are tried."""
+
+MIXTURE_PRICES = (0.3, 1.0, 3.0, 100.0)
+"""Error that the linear program accepts to reduce the largest violation by 1, one after the other.
+A price bounds the multipliers, so that the first columns are moderate ones."""
+
+MOST_ROUNDS, QUIET_ROUNDS = 12, 2
+"""Rounds of column generation at each price, and rounds without improvement that end them."""
+
+NEIGHBOURS, MOST_PAIRS, FIRST_RADIUS, SHRINKING = 4, 8, 0.3, 0.7
+"""Random neighbours of the multipliers and midpoints of mixed columns in each round, and how far
+away the neighbours are."""
+
+LEAST_GAIN = 1e-5
+"""An improvement below is none."""
+
+SEARCH_PENALTIES, SEARCH_SWEEPS = (10.0, 100.0, 1000.0), 3
+"""Factors of the squared violations in the search for a single decision, one after the other, and
+how often it goes along all lines for each."""
+
+VIOLATION_PRICE = 10.0
+"""Error that reducing the largest violation by 1 is worth, in the choice of a single decision."""
+
+WORTH = {False: 0.02, True: 0.002}
+"""A decision within the bounds is used if it costs at most this much more than the mixture: without
+a lottery, and with one."""
+
+LEAST_USE = 0.001
+"""A decision is useful if it is more accurate than one label for everybody by more than this."""
+
+MOST_PULL = 100.0
+"""Largest change of a cell's weight. A larger one lets the decisions of everybody depend on small
+differences in how likely they are in a rare group, which models memorize of their own rows."""
+
+LEAST_SHARE = 1e-9
+"""Columns with smaller shares are not in the mixture."""
+
+
+class JudgedCells:
+    """Constraints and the cells they speak of, to judge what is decided on labelled rows.
+
+    Args:
+        constraints: all of them defined.
+        rows: labels and groups of the rows, with their frequencies.
+        room: how far from a level of 0 exact fairness is; None for `TOLERANCE`, or one row where
+            one row moves a level by more.
+
+    Attributes:
+        cell: (n,) the cell of each row.
+        mass: (K,) the share of the rows in each cell.
+        lower: (J,) bounds to keep; where both are equal, or nearly so, what can be told apart.
+        upper: (J,) likewise.
+    """
+
+    def __init__(
+        self, constraints: Constraints, rows: GroupedRows, room: float | None = None
+    ) -> None:
+        self.constraints, self.groups = constraints, rows.groups
+        self.n_outcomes = constraints.n_outcomes
+        self.cell = rows.cell(constraints.by_label)
+        self.mass = rows.groups.cell_mass(constraints.by_label) / rows.groups.mass.sum()
+        self.per_mass = np.where(self.mass > 0, 1.0 / np.where(self.mass > 0, self.mass, 1.0), 0.0)
+        C, lower, upper = constraints.coefficients, constraints.lower, constraints.upper
+        rooms = np.full(len(lower), TOLERANCE if room is None else room)
+        if room is None:
+            weight = np.ones(len(rows)) if rows.weight is None else rows.weight
+            heaviest = np.zeros(len(self.mass))
+            np.maximum.at(heaviest, self.cell, weight / weight.sum())
+            one_row = heaviest * self.per_mass
+            np.maximum.at(rooms, C.row, np.abs(C.value) * one_row[C.cell % len(one_row)])
+        with np.errstate(invalid="ignore"):
+            middle = (lower + upper) / 2
+        is_two_sided = np.isfinite(middle)
+        lower = np.where(is_two_sided, np.minimum(lower, middle - rooms), lower)
+        upper = np.where(is_two_sided, np.maximum(upper, middle + rooms), upper)
+        self.lower, self.upper = lower - ROUNDING, upper + ROUNDING
+
+
+def judged_apart(
+    measure: Any, rows: GroupedRows, *, epsilon: Any = 0.0, y_desirable: Any = None
+) -> list[JudgedCells]:
+    """Each of one or several measures with the constraints on the cells of its own attributes.
+
+    These are the constraints of `fairgrad.measures.constraints_of`, in the same order, but written
+    for the groups of each measure's own attributes, not for all combinations of attributes. Those
+    that are not defined on these groups are left out, with a warning. A level of few rows gets the
+    slack that its sampling error explains (`fairgrad.constraints.Constraints.slacken_for`).
+
+    Args:
+        measure: as `fairgrad.measures.constraints_of` takes it.
+        rows: labels and groups of all attributes.
+        epsilon: slack of all constraints, or one per constraint.
+        y_desirable: the desirable labels, for measures that ask for them.
+
+    Raises:
+        ValueError: if the measure is not known or does not fit the groups.
+    """
+    large = measure if isinstance(measure, LargeGroups) else None
+    grouped = []
+    for on in on_groups(measure if large is None else large.measure, rows.groups.attributes):
+        attributes = (*on.compared, *on.strata)
+        coarse = rows.groups.marginal(*attributes)
+        group = rows.groups.parents(*attributes)[rows.group]
+        among = on if large is None else replace(large, measure=on)
+        constraints = constraints_of(among, coarse, y_desirable=y_desirable)
+        grouped.append((constraints, GroupedRows(coarse, rows.label, group, rows.weight)))
+    if not grouped:
+        raise ValueError("fairness_measure: expected at least one measure, got an empty list.")
+    ends = np.cumsum([len(constraints.c0) for constraints, _ in grouped])
+    try:
+        slack = np.broadcast_to(np.asarray(epsilon, dtype=np.float64), (ends[-1],))
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"epsilon: expected a number or one per constraint ({ends[-1]}), got {epsilon!r}."
+        ) from None
+    warn_of_undefined([constraints for constraints, _ in grouped])
+    return [
+        JudgedCells(constraints.slacken_for(people, room).select(constraints.is_defined), people)
+        for (constraints, people), room in zip(grouped, np.split(slack, ends[:-1]), strict=True)
+    ]
+
+
+class Figures(NamedTuple):
+    """Of m decisions: the error, the sum of squares and the largest of what is beyond bounds."""
+
+    error: Floats
+    squares: Floats
+    worst: Floats
+
+    def penalised(self, penalty: float) -> Floats:
+        """(m,) what to minimise."""
+        return self.error + penalty * self.squares
+
+
+class JudgedDecisions:
+    """Labelled rows and constraints: what is decided on them can be counted and judged.
+
+    Args:
+        label: (n,) the index of each row's label.
+        weight: (n,) sample weights, or None.
+        measured: one or several sets of constraints, whose levels and counts stand side by side.
+        costs: (L, L) of each prediction (columns) of each true label (rows); None for errors.
+    """
+
+    def __init__(
+        self,
+        label: Ints,
+        weight: Floats | None,
+        measured: Sequence[JudgedCells],
+        costs: Floats | None = None,
+    ) -> None:
+        self.label, self.costs = label, costs
+        weight = np.ones(len(label)) if weight is None else weight
+        self.weight = weight / weight.sum()
+        self.measured: tuple[JudgedCells, ...] = tuple(measured)
+        self.lower = np.concatenate([cells.lower for cells in measured])
+        self.upper = np.concatenate([cells.upper for cells in measured])
+        constraints = [cells.constraints for cells in measured]
+        self.c0 = np.concatenate([one.c0 for one in constraints])
+        self.coefficients = Coefficients.concatenate(
+            [one.coefficients for one in constraints], apart=True
+        )
+        self.per_mass = np.concatenate(
+            [np.tile(cells.per_mass, cells.n_outcomes) for cells in measured]
+        )
+        sizes = [one.coefficients.n_cells for one in constraints]
+        self.starts = np.cumsum([0, *sizes[:-1]])  # of the counts of each measure
+
+    def widened(self, width: float) -> JudgedDecisions | None:
+        """The same rows with bounds at least so far from their middle; None if all are."""
+        with np.errstate(invalid="ignore"):  # one side may be open
+            middle = (self.lower + self.upper) / 2
+            narrow = self.upper - middle < width
+        if not narrow.any():
+            return None
+        wide = copy(self)
+        wide.lower = np.where(narrow, middle - width, self.lower)
+        wide.upper = np.where(narrow, middle + width, self.upper)
+        return wide
+
+    def judged(self, decided: Ints) -> tuple[Floats, float]:
+        """What is counted of decided labels, and what they cost.
+
+        Returns:
+            (K,) the wrong rows of the cells of each measure; for measures of what is predicted
+            L * K numbers, the rows of each cell that get each label. And the share of the rows
+            decided wrongly, or the mean of their costs.
+        """
+        wrong = np.where(decided != self.label, self.weight, 0.0)
+        counts = []
+        for cells in self.measured:
+            n_cells = len(cells.mass)
+            if cells.n_outcomes == 1:
+                counts.append(count_rows(cells.cell, n_cells, wrong))
+            else:
+                place, size = decided * n_cells + cells.cell, cells.n_outcomes * n_cells
+                counts.append(count_rows(place, size, self.weight))
+        cost = wrong if self.costs is None else self.weight * self.costs[self.label, decided]
+        return np.concatenate(counts), float(cost.sum())
+
+    def levels(self, counts: Floats) -> Floats:
+        """(J,) levels of all measures where these were counted; of (K, m), (m, J)."""
+        levels: Floats = self.c0 + times(self.coefficients, counts.T * self.per_mass)
+        return levels
+
+    def violations(self, levels: Floats) -> Floats:
+        """(..., J) by how much levels are beyond their bounds; 0 for those that are within."""
+        off: Floats = np.maximum(np.maximum(levels - self.upper, self.lower - levels), 0.0)
+        return off
+
+    def figures(self, counts: Floats, error: Any) -> Figures:
+        """Figures of m decisions, from what was counted, (K, m), or of one, from (K,)."""
+        off = self.violations(self.levels(counts))
+        return Figures(error, (off**2).sum(-1), off.max(-1))
+
+
+class DecisionLine:
+    """The figures of all decisions along ``scores + t * slopes``, t any number.
+
+    Args:
+        problem: of which the scores are.
+        scores: (L, n) at t = 0.
+        slopes: (L, n).
+        window: the least and the largest t to look at: few rows change their label between two
+            models that are alike.
+    """
+
+    def __init__(
+        self,
+        problem: JudgedDecisions,
+        scores: Floats,
+        slopes: Floats,
+        window: tuple[float, float] = (-FARTHEST, FARTHEST),
+    ) -> None:
+        self.problem = problem
+        start, t, row, old, new = crossings(scores, slopes, window)
+        order = np.argsort(t)
+        t, row, old, new = t[order], row[order], old[order], new[order]
+        apart = np.diff(t) > GAP * (1.0 + np.abs(t[1:]))
+        # Decisions after so many changes are looked at.
+        self.places = np.flatnonzero(np.concatenate([[True], apart, [True]]) if len(t) else [True])
+        low = high = np.clip(0.0, *window)
+        if len(t):
+            first, last = float(t[0]), float(t[-1])
+            low = max(window[0], first - 1.0 - abs(first))
+            high = min(window[1], last + 1.0 + abs(last))
+        self.t = np.concatenate([[low], t, [high]])
+        self.first, error = problem.judged(start)
+        weight, label = problem.weight[row], problem.label[row]
+        wrong = weight * ((new != label).astype(np.float64) - (old != label))
+        self.changes: list[tuple[Ints, Floats]] = []  # which count, and by how much
+        for cells, begin in zip(problem.measured, problem.starts, strict=True):
+            cell, n_cells = begin + cells.cell[row], len(cells.mass)
+            leaves, enters = (old * n_cells + cell, -weight), (new * n_cells + cell, weight)
+            self.changes += [(cell, wrong)] if cells.n_outcomes == 1 else [leaves, enters]
+        costs = problem.costs
+        more = wrong if costs is None else weight * (costs[label, new] - costs[label, old])
+        self.error = np.concatenate([[error], np.cumsum(more) + error])
+
+    def best(self, penalty: float, most_error: float = np.inf) -> list[tuple[float, Figures]]:
+        """The t of the smallest violation, then error, and that of the least penalised error.
+
+        Each t lies in the middle between the last row that has changed its label and the next one.
+        Points of more than `most_error`, such as one label for everybody, come last in the first.
+        """
+        most = max(LEAST_POINTS, MOST_COUNTS // len(self.first))
+        few = _spread(self.places, min(POINTS, most))
+        counts, figures = self._look(few, 0, self.first)
+        if len(few) < len(self.places):
+            near = []
+            for i in sorted(set(_best_places(figures, penalty, most_error))):
+                before, after = max(i - 1, 0), min(i + 1, len(few) - 1)
+                ends = np.searchsorted(self.places, [few[before], few[after] + 1])
+                around = _spread(self.places[slice(*ends)], most)
+                _, known = self._look(around, int(few[before]), counts[:, before])
+                near.append((around, *known))
+            few, *columns = (np.concatenate(column) for column in zip(*near, strict=True))
+            figures = Figures(*columns)
+        chosen = _best_places(figures, penalty, most_error)
+        middles = 0.5 * (self.t[few[chosen]] + self.t[few[chosen] + 1])
+        return [
+            (t, Figures(*(column[i] for column in figures)))
+            for t, i in zip(middles.tolist(), chosen, strict=True)
+        ]
+
+    def _look(self, places: Ints, start: int, before: Floats) -> tuple[Floats, Figures]:
+        """(K, m) what is counted at some places, from what was at a start, and the figures."""
+        m, window = len(places), slice(start, int(places[-1]))
+        step = np.repeat(np.arange(m), places - np.concatenate([[start], places[:-1]]))
+        sums = np.zeros(len(before) * m)
+        for place, change in self.changes:
+            sums += np.bincount(place[window] * m + step, change[window], len(sums))
+        counts = before[:, None] + sums.reshape(len(before), m).cumsum(1)
+        return counts, self.problem.figures(counts, self.error[places])
+
+
+def _spread(places: Ints, most: int) -> Ints:
+    """The places, or so many of them, evenly spread."""
+    if len(places) <= most:
+        return places
+    return places[np.linspace(0, len(places) - 1, most).astype(np.int64)]
+
+
+def _best_places(figures: Figures, penalty: float, most_error: float) -> list[int]:
+    fairest = int(np.lexsort((figures.error, figures.worst, figures.error > most_error))[0])
+    return [fairest, int(figures.penalised(penalty).argmin())]
+
+
+def crossings(
+    scores: Floats, slopes: Floats, window: tuple[float, float]
+) -> tuple[Ints, Floats, Ints, Ints, Ints]:
+    """Where rows change their label as t grows from one end of a window to the other.
+
+    The score of a row's label is the largest of L straight lines: it changes at most L - 1 times,
+    to a steeper line each time.
+
+    Returns:
+        (n,) labels at the window's start; then of each change its t, its row, and the labels before
+        and after it.
+    """
+    low, high = window
+    n_labels, n = scores.shape
+    if n_labels == 2:  # the same as below, but much faster
+        margin, slope = scores[1] - scores[0], slopes[1] - slopes[0]
+        row, start = np.flatnonzero(np.abs(slope) > SMALLEST_SLOPE), (margin > 0).astype(np.int64)
+        t, slope = -margin[row] / slope[row], slope[row]
+        start[row] = (slope < 0) ^ (t < low)
+        inside = (t >= low) & (t <= high)
+        t, row = t[inside], row[inside]
+        return start, t, row, start[row], 1 - start[row]
+    flattest = slopes.min(0) + SMALLEST_SLOPE
+    label = np.where(slopes <= flattest, scores, -np.inf).argmax(0)
+    start, row = label.copy(), np.arange(n)
+    pieces: list[tuple[Any, ...]] = []
+    for _ in range(n_labels - 1):
+        steeper = slopes[:, row] - slopes[label, row]
+        rises = steeper > SMALLEST_SLOPE
+        behind = scores[label, row] - scores[:, row]
+        t = np.where(rises, behind / np.where(rises, steeper, 1.0), np.inf)
+        new = t.argmin(0)
+        t = t[new, np.arange(len(row))]
+        moves = np.isfinite(t)
+        t, row, old, label = t[moves], row[moves], label[moves], new[moves]
+        before = t < low  # changes of a row come in order
+        start[row[before]] = label[before]
+        inside = (t >= low) & (t <= high)
+        pieces.append((t[inside], row[inside], old[inside], label[inside]))
+    times, rows, before, after = (np.concatenate(column) for column in zip(*pieces, strict=True))
+    return start, times, rows, before, after
+
+
+def largest(scores: Floats) -> Ints:
+    """(n,) the label with the largest score, the first of equal ones; fast for two labels."""
+    if len(scores) == 2:
+        is_second: Ints = (scores[1] > scores[0]).astype(np.int64)
+        return is_second
+    decided: Ints = scores.argmax(0)
+    return decided
+
+
+def added_scores(probability: Floats, pull: Floats) -> Floats:
+    """(L, n) ``sum_r (w_(l,r) - 1) P(y = l, s = r | x)``: what weights add to the labels' scores.
+
+    Costs of predicted labels take from them: ``-sum_(y,r) pull[l, y, r] P(y, s = r | x)``.
+
+    Args:
+        probability: (L, G, n) of the cells.
+        pull: (L, G) the weights less 1, or (L, L, G) what is added to the costs of predicting each
+            label (the first axis) in each cell.
+    """
+    if pull.ndim == 3:
+        n_labels, n_groups, n = probability.shape
+        by_cell = probability.reshape(n_labels * n_groups, n)
+        return -(pull.reshape(n_labels, n_labels * n_groups) @ by_cell)
+    return np.stack([weights @ cells for weights, cells in zip(pull, probability, strict=True)])
+
+
+def as_costs(pull: Floats) -> Floats:
+    """(L, L, G) what weights, (L, G) less 1, add to costs: being right costs so much less."""
+    if pull.ndim == 3:
+        return pull
+    costs = np.zeros((len(pull), *pull.shape))
+    diagonal = np.arange(len(pull))
+    costs[diagonal, diagonal] = -pull
+    return costs
+
+
+def weighted_scores(
+    probabilities: Sequence[Floats], pulls: Sequence[Floats], costs: Floats | None = None
+) -> Floats:
+    """(L, n) ``P(y = l | x) + sum_a sum_r (w_a(l,r) - 1) P(y = l, s_a = r | x)``.
+
+    The first term is the mean of what the attributes' models say of it; with costs, minus what the
+    label is expected to cost.
+
+    Args:
+        probabilities: of each set of attributes (L, G, n).
+        pulls: what the weights add, of each of the first sets.
+        costs: (L, L) of each prediction (columns) of each true label (rows), or None.
+    """
+    mean: Floats = np.mean([probability.sum(1) for probability in probabilities], axis=0)
+    scores = mean if costs is None else -(costs.T @ mean)
+    for probability, pull in zip(probabilities, pulls, strict=False):
+        scores = scores + added_scores(probability, pull)
+    return scores
+
+
+class Decision(NamedTuple):
+    """Multipliers, and how the rows they were found on fare.
+
+    Attributes:
+        multipliers: (J,) net multipliers of all constraints.
+        pulls: of each measure, (L, G) the weights of its cells less 1; (L, L, G) what the costs of
+            each label grow by in each cell, for measures of what is predicted.
+        levels: (J,) of the labelled rows.
+        error: the share of these rows that is decided wrongly, or the mean of their costs.
+        beyond: by how much the worst level is beyond its bounds; 0 if all are kept.
+        constant: the index of the label that everybody gets, if that is the best decision; the
+            multipliers are then 0.
+        lottery: the share and the pulls of each decision of a mixture; empty for a single one.
+            Multipliers, levels and error are then means, and `pulls` those of the largest share.
+    """
+
+    multipliers: Floats
+    pulls: list[Floats]
+    levels: Floats
+    error: float
+    beyond: float
+    constant: int | None = None
+    lottery: Sequence[tuple[float, list[Floats]]] = ()
+
+
+class DecisionProblem(JudgedDecisions):
+    """Labelled rows, the probabilities of their cells, and the constraints.
+
+    Args:
+        label: (n,) the index of each row's label.
+        weight: (n,) sample weights, or None.
+        measured: one or several sets of constraints.
+        probabilities: of each of them (L, G, n) ``P(y = l, s = r | x)``, r among its groups.
+        costs: (L, L) of each prediction (columns) of each true label (rows); None for errors.
+    """
+
+    def __init__(
+        self,
+        label: Ints,
+        weight: Floats | None,
+        measured: Sequence[JudgedCells],
+        probabilities: Sequence[Floats],
+        costs: Floats | None = None,
+    ) -> None:
+        super().__init__(label, weight, measured, costs)
+        self.probabilities = [np.ascontiguousarray(one, dtype=np.float64) for one in probabilities]
+        self.base = weighted_scores(self.probabilities, (), costs)
+        self._constants = [
+            dual.make_constants(one.constraints, one.groups, fairness_rate=0.0) for one in measured
+        ]
+        self._cuts = np.cumsum([len(single.lower) for single in measured])[:-1]
+
+    def pulls(self, net: Floats) -> list[Floats]:
+        """Of each measure (L, G) the weights less 1; (L, L, G) what the costs of labels grow by."""
+        n_labels, pulls = len(self.base), []
+        nets = np.split(net, self._cuts)
+        for cells, constants, multiplier in zip(self.measured, self._constants, nets, strict=True):
+            if cells.n_outcomes > 1:
+                pull = dual.net_pulls(constants, multiplier).reshape(n_labels, n_labels, -1)
+            else:
+                pull = dual.net_weights(constants, multiplier) - 1.0
+                by_label = cells.constraints.by_label
+                pull = np.tile(
+                    pull.reshape(-1, cells.groups.n_groups), (1 if by_label else n_labels, 1)
+                )
+            pulls.append(pull)
+        return pulls
+
+    def added(self, pulls: Sequence[Floats]) -> Floats:
+        """(L, n) what the weights of all measures add to the scores."""
+        pairs = zip(self.probabilities, pulls, strict=True)
+        return sum((added_scores(*pair) for pair in pairs), start=np.zeros_like(self.base))
+
+    def decide(self, net: Floats, constant: int | None = None) -> Decision:
+        """The decisions of these multipliers, judged on the labelled rows.
+
+        Args:
+            net: (J,) net multipliers of all constraints.
+            constant: a label for everybody instead. It is written as weights that give all other
+                labels scores below any.
+        """
+        pulls = self.pulls(net)
+        if constant is None:
+            decided = largest(self.base + self.added(pulls))
+        else:
+            decided = np.full(len(self.label), constant)
+            pulls = [np.zeros_like(pull) for pull in pulls]
+            far, others = 2.0, np.arange(len(self.base)) != constant
+            if self.costs is not None:  # weights reach only labels that may be true
+                far, pulls[0] = far + float(np.ptp(self.costs)), as_costs(pulls[0])
+            pulls[0][others] = -far if pulls[0].ndim == 2 else far
+        counts, error = self.judged(decided)
+        levels = self.levels(counts)
+        return Decision(net, pulls, levels, error, float(self.violations(levels).max()), constant)
+
+
+def solve(problem: DecisionProblem, *, lottery: bool = False) -> Decision:
+    """Finds the decision with the least error that keeps the bounds on the labelled rows.
+
+    If the plain decision keeps them, it is the answer. If no useful single decision keeps them,
+    the answer is the one with the best balance of error and violation, and its `beyond` says what
+    it misses. The result does not depend on chance.
+
+    Args:
+        problem: what to solve.
+        lottery: whether several decisions may be mixed. The levels and the error are then expected
+            values.
+
+    Example:
+        >>> from fairgrad.groups import group_rows
+        >>> from fairgrad.measures import constraints_of
+        >>> rng = np.random.default_rng(0)
+        >>> s, x = rng.integers(0, 2, 4000), rng.normal(size=4000)
+        >>> y = (x + s + rng.normal(size=4000) > 0.5).astype(int)
+        >>> rows = group_rows(y, s)
+        >>> near = np.exp(-0.5 * (x - np.array([[-0.5, -0.8], [0.5, 0.3]])[:, :, None]) ** 2)
+        >>> probability = rows.groups.mass[:, :, None] * near
+        >>> probability /= probability.sum((0, 1))
+        >>> constraints = constraints_of("demographic_parity", rows.groups, epsilon=0.02)
+        >>> cells = JudgedCells(constraints, rows)
+        >>> decision = solve(DecisionProblem(y, None, [cells], [probability]))
+        >>> bool(np.abs(decision.levels).max() <= 0.02)
+        True
+    """
+    columns = Columns(problem)
+    plain = columns.add(np.zeros(len(problem.lower)))
+    if not plain.beyond:
+        return plain
+    columns.add_rays(plain)
+    cost, shares = columns.generate()
+    columns.search(shares)
+    return columns.answer(cost, shares, lottery=lottery)
+
+
+class Columns:
+    """Decisions that were tried, judged on the labelled rows; each is a column of the program."""
+
+    def __init__(self, problem: DecisionProblem) -> None:
+        self.problem = problem
+        self.has_upper, self.has_lower = np.isfinite(problem.upper), np.isfinite(problem.lower)
+        binds = np.eye(len(problem.lower))[self.has_upper | self.has_lower]
+        self.directions = [self._scaled(bind) for bind in binds]
+        self.tried: list[Decision] = []
+        self._places: dict[bytes, int] = {}
+        self.most_useful = np.inf
+        """A decision of at most this error is more useful than one label for everybody."""
+
+    def add(self, multipliers: Floats, constant: int | None = None) -> Decision:
+        """Judges the decision of some multipliers; returns an earlier one if it decides alike."""
+        limit = min(1.0, MOST_PULL / max(self._size(multipliers), 1.0))
+        decision = self.problem.decide(multipliers * limit, constant)
+        key = (np.round(np.append(decision.levels, decision.error), 9) + 0.0).tobytes()
+        place = self._places.setdefault(key, len(self.tried))
+        if place == len(self.tried):
+            self.tried.append(decision)
+        return self.tried[place]
+
+    def add_rays(self, plain: Decision) -> None:
+        """Adds the constants, and multipliers that push one level or all that are violated."""
+        level, problem = plain.levels, self.problem
+        for label in range(len(problem.base)):
+            self.add(np.zeros_like(level), label)
+        constants = [one.error for one in self.tried if one.constant is not None]
+        self.most_useful = min(constants) - LEAST_USE
+        together = self._scaled(level - np.clip(level, problem.lower, problem.upper))
+        step = 1 + 2 * len(self.directions) * len(RAY_LENGTHS) // MOST_RAYS
+        for length in RAY_LENGTHS:
+            self.add(length * together)
+        for direction in self.directions:
+            for length in RAY_LENGTHS[::step]:
+                self.add(length * direction)
+                self.add(-length * direction)
+
+    def generate(self) -> tuple[float, Floats]:
+        """Adds columns until the mixture improves no more: its cost, and the columns' shares.
+
+        New columns have multipliers near the dual values, and between the columns of the mixture.
+        """
+        chance = np.random.default_rng(0)
+        cost, shares = np.inf, np.ones(0)
+        for price in MIXTURE_PRICES:
+            cost, shares, dual_values = self._mix(price)
+            quiet, radius = 0, FIRST_RADIUS
+            for _ in range(MOST_ROUNDS):
+                mixed = self._mixed(shares)
+                mean = sum((share * net for net, share in mixed), start=np.zeros_like(dual_values))
+                between = 0.5 * (dual_values + mean)
+                new = [dual_values, mean, between, 0.8 * dual_values, 1.2 * dual_values]
+                new += [0.5 * (one + two) for (one, _), (two, _) in pairwise(mixed)]
+                for _ in range(NEIGHBOURS):
+                    step = radius * self._scaled(chance.normal(size=len(mean)))
+                    new += [dual_values + step, mean + step]
+                for multipliers in new:
+                    self.add(multipliers)
+                before, radius = cost, radius * SHRINKING
+                cost, shares, dual_values = self._mix(price)
+                quiet = quiet + 1 if cost > before - LEAST_GAIN else 0
+                if quiet == QUIET_ROUNDS:
+                    break
+        return cost, shares
+
+    def _mixed(self, shares: Floats) -> list[tuple[Floats, float]]:
+        """Multipliers and shares of the first columns of the mixture, constants left out."""
+        mixed = [
+            (one.multipliers, float(share))
+            for one, share in zip(self.tried, shares, strict=False)
+            if one.constant is None and share > LEAST_SHARE
+        ]
+        return mixed[:MOST_PAIRS]
+
+    def _mix(self, price: float) -> tuple[float, Floats, Floats]:
+        """Solves the linear program: its value, the columns' shares, and the net multipliers.
+
+        The last variable is the largest violation, so that there always is a solution.
+        """
+        problem, (errors, levels) = self.problem, self._figures()
+        n, levels = len(errors), levels.T
+        rows = np.concatenate([levels[self.has_upper], -levels[self.has_lower]])
+        solution: Any = linprog(
+            np.append(errors, price),
+            A_ub=np.column_stack([rows, -np.ones(len(rows))]),
+            b_ub=np.concatenate([problem.upper[self.has_upper], -problem.lower[self.has_lower]]),
+            A_eq=np.append(np.ones(n), 0.0)[None],
+            b_eq=[1.0],
+            method="highs",
+        )
+        net = np.zeros(len(levels))
+        above, below = np.split(-solution.ineqlin.marginals, [int(self.has_upper.sum())])
+        net[self.has_upper] += above
+        net[self.has_lower] -= below
+        return float(solution.fun), solution.x[:n], net
+
+    def search(self, shares: Floats) -> None:
+        """Adds single decisions: the best points of lines that start at the best column.
+
+        A line changes the multiplier of one constraint, or leads to a decision of the mixture. All
+        its decisions are judged exactly.
+        """
+        problem, mixed = self.problem, self._mixed(shares)
+        for penalty in SEARCH_PENALTIES:
+            errors, levels = self._figures()
+            merit = errors + penalty * (problem.violations(levels) ** 2).sum(1)
+            merit[[one.constant is not None for one in self.tried]] = np.inf
+            least, net = float(merit.min()), self.tried[int(merit.argmin())].multipliers
+            for _ in range(SEARCH_SWEEPS):
+                before = least
+                for direction in [*self.directions, *(other - net for other, _ in mixed)]:
+                    start, end = net, MOST_PULL / self._size(direction)
+                    scores = problem.base + problem.added(problem.pulls(start))
+                    slopes = problem.added(problem.pulls(direction))
+                    line = DecisionLine(problem, scores, slopes, (-end, end))
+                    for t, _ in line.best(penalty, self.most_useful):
+                        point = self.add(start + t * direction)
+                        off = problem.violations(point.levels)
+                        merit_here = point.error + penalty * float((off**2).sum())
+                        if point.constant is None and merit_here < least - LEAST_GAIN:
+                            net, least = point.multipliers, merit_here
+                if least > before - LEAST_GAIN:
+                    break
+
+    def answer(self, cost: float, shares: Floats, *, lottery: bool) -> Decision:
+        """The most accurate column that keeps the bounds, if it costs little more than the mixture.
+
+        One label for everybody may be the answer if the mixture costs no less. If there is no such
+        column, the answer is the mixture as a lottery, with expected levels and error. Without a
+        lottery it is the column with the best balance of error and largest violation.
+        """
+        errors, levels = self._figures()
+        off = self.problem.violations(levels)
+        is_useful = errors < self.most_useful
+        useful = np.where(is_useful, errors, np.inf) if is_useful.any() else errors
+        keeps = np.where(off.any(1), np.inf, errors if cost > self.most_useful else useful)
+        if keeps.min() <= cost + WORTH[lottery]:
+            return self.tried[int(keeps.argmin())]
+        if not lottery:
+            return self.tried[int((useful + VIOLATION_PRICE * off.max(1)).argmin())]
+        places = np.flatnonzero(shares > LEAST_SHARE)
+        share = shares[places] / shares[places].sum()
+        mixed = [self.tried[int(place)] for place in places]
+        expected = share @ levels[places]
+        return Decision(
+            share @ np.array([column.multipliers for column in mixed]),
+            mixed[int(share.argmax())].pulls,
+            expected,
+            float(share @ errors[places]),
+            float(self.problem.violations(expected).max()),
+            lottery=[(float(p), column.pulls) for p, column in zip(share, mixed, strict=True)],
+        )
+
+    def _figures(self) -> tuple[Floats, Floats]:
+        """(columns,) the errors, or the means of the costs, and (columns, J) the levels."""
+        errors = np.array([one.error for one in self.tried])
+        return errors, np.array([one.levels for one in self.tried])
+
+    def _scaled(self, multipliers: Floats) -> Floats:
+        """Multipliers of binding constraints, so that the largest change of a weight is 1."""
+        bounded = np.where(self.has_upper | self.has_lower, multipliers, 0.0)
+        scaled: Floats = bounded / self._size(bounded)
+        return scaled
+
+    def _size(self, multipliers: Floats) -> float:
+        """The largest change of a cell's weight, or a tiny number if none changes."""
+        sizes = [float(np.abs(pull).max()) for pull in self.problem.pulls(multipliers)]
+        return max(*sizes, LEAST_SHARE)
