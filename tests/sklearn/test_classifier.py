@@ -12,8 +12,8 @@ from sklearn.metrics import log_loss
 from fairgrad import FairnessWarning, On, fairness_levels
 from fairgrad.datasets import PAPER_SEEDS, load
 from fairgrad.sklearn import FairGradClassifier, fit_variants
-from fairgrad.training import linear
-from fairgrad.training.trainer import Stack
+from fairgrad.training import trainer
+from fairgrad.training.stack import Stack
 
 EXACT = {"epsilon": 0.0, "fairness_rate": 0.05, "random_state": 0}
 pytestmark = pytest.mark.filterwarnings("ignore::fairgrad.usefulness.FairnessWarning")
@@ -321,7 +321,7 @@ def test_interruption_leaves_a_model(hiring, monkeypatch, hidden):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Stack, "step", interrupted)
-    monkeypatch.setattr(linear.compiled_code, "epoch", interrupted)
+    monkeypatch.setattr(trainer.compiled_code, "epoch", interrupted)
     model = FairGradClassifier(fairness_rate=0.05, hidden_layer_sizes=hidden)
     with pytest.warns(UserWarning, match="interrupted"):
         model.fit(hiring.X, hiring.y, sensitive_features=hiring.sex)

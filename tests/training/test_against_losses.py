@@ -10,7 +10,7 @@ from torch import nn
 from fairgrad import AtMost
 from fairgrad.torch import CrossEntropyLoss
 from fairgrad.training import Batches, Member, Perceptrons, TrainingPlan, TrainingTable, train
-from fairgrad.training.networks import network_outputs
+from fairgrad.training.stack import network_outputs
 
 EPOCHS, BATCH = 3, 64
 PLAN = TrainingPlan(epochs=EPOCHS, batch_size=BATCH, fairness_measure="equalized_odds")

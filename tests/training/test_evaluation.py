@@ -5,7 +5,7 @@ import pytest
 
 from fairgrad import fairness_levels
 from fairgrad.training import Member, TrainingPlan, train
-from fairgrad.training.networks import network_outputs
+from fairgrad.training.stack import network_outputs
 
 
 @pytest.mark.parametrize(

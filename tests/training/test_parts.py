@@ -21,8 +21,7 @@ from fairgrad.training import (
     losses,
     residual,
 )
-from fairgrad.training.networks import Descent, drop
-from fairgrad.training.trainer import predictions
+from fairgrad.training.stack import Descent, drop, predictions
 
 
 @pytest.mark.parametrize("n_outputs", [1, 3])

@@ -553,7 +553,7 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
             flat = state["network.parameters"][0].double().numpy()[-outputs * (inputs + 1) :]
             layers.append(np.column_stack([flat[:-outputs].reshape(outputs, -1), flat[-outputs:]]))
         if self.hidden_:
-            from fairgrad.training.networks import network_outputs  # noqa: PLC0415 - needs PyTorch
+            from fairgrad.training.stack import network_outputs  # noqa: PLC0415 - needs PyTorch
 
             X = self._scaled(people.X)
             units = (network_outputs(self._sizes, one, X, before_last=True) for one in states)
@@ -607,7 +607,7 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         for start in range(0, X.shape[0], PIECE):
             dense = self._scaled(X[start : start + PIECE])
             if self.hidden_:
-                from fairgrad.training.networks import network_outputs  # noqa: PLC0415 - as above
+                from fairgrad.training.stack import network_outputs  # noqa: PLC0415 - as above
 
                 scores = network_outputs(self._sizes, self.state_, dense)
                 pieces.append(scores.astype(dense.dtype, copy=False))
@@ -701,7 +701,7 @@ def _best_epoch(
     It is the most accurate, with a penalty for levels beyond their bounds.
     """
     if not by_epoch:
-        return training.last_epoch
+        return max(training.kept)
 
     def value(epoch: int) -> float:
         merit = float(training.history.merit[epoch, member])

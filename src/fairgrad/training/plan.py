@@ -137,11 +137,6 @@ class Member:
         if not (is_number(self.clip_norm) and self.clip_norm > 0):
             raise ValueError(f"clip_norm: expected a number above 0, got {self.clip_norm!r}.")
 
-    @property
-    def is_fair(self) -> bool:
-        """Whether the model is to be made fair."""
-        return self.fairness_rate != 0 or self.proportional_rate > 0
-
 
 @dataclass(frozen=True, eq=False)
 class TrainingTable:
@@ -270,15 +265,11 @@ class Batches:
     """Rows in batches of at most `batch_size`, shuffled anew every epoch."""
 
     def __init__(self, rows: Tensor, seed: int, batch_size: int) -> None:
-        self.rows, self.seed = rows, seed
+        self.rows = rows
         self.is_whole_table = torch.equal(rows, torch.arange(len(rows)))
         self.batch_size = min(batch_size, len(rows))
         self.n_steps = math.ceil(len(rows) / self.batch_size)
-        self.restart()
-
-    def restart(self) -> None:
-        """Shuffles from now on as in the beginning."""
-        self.source = generator(self.seed, SHUFFLING)
+        self.source = generator(seed, SHUFFLING)
 
     def shuffled(self) -> Tensor:
         """The rows in the order of the next epoch."""

@@ -1,96 +1,39 @@
 """Trains a stack of models: steps, epochs, records, divergence, interruption.
 
-Scores are (M, outputs, B): one output is the margin between two labels, several are logits. All
-members see the same batches, so that rows are gathered once and multiplied in one product.
+What a step of a linear model computes is so little that starting its operations costs most of the
+time. So compiled code trains all linear members for one epoch, and judges them, in one call
+(`LinearEpochs`). It gives what single steps give, up to rounding: scores, and gradients of a step,
+are in the precision of the features, counts and all state in double precision.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from fairgrad import dual
 from fairgrad.checks import warn
-from fairgrad.evaluate import unfairness
 from fairgrad.progress import ProgressBar
-from fairgrad.torch.compiled import on_cpu
-from fairgrad.training.fairness import StackedFairness
-from fairgrad.training.linear import compiled_epochs
-from fairgrad.training.networks import Descent, Network, Perceptrons, WeightAverage
+from fairgrad.torch.compiled import CompiledStep, compiled_code, is_compiled, on_cpu
 from fairgrad.training.plan import Batches, TrainingPlan
+from fairgrad.training.stack import History, Stack, StackParts, State
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from fairgrad.constraints import Constraints
     from fairgrad.groups import Floats
     from fairgrad.training.plan import Member, TrainingTable
 
-State = dict[str, Tensor]
-"""Everything that training changes, each tensor (M, ...)."""
+VECTOR = {torch.float32: 8, torch.float64: 4}
+"""Models, current and averaged, stand side by side in multiples of so many."""
 
-Objective = Callable[[Tensor, Tensor], Tensor]
-"""From scores (M, outputs, B) of rows (B,) to the gradient of each member's loss by them.
-
-An objective with a dictionary `state` of tensors (M, ...) has it kept with the models'.
-"""
-
-MAX_ACTIVATIONS = 2**18
-"""Rows are judged in pieces of so many activations, which stay in the processor's cache."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class StackParts:
-    """Functions of the stack that make its parts; None leaves the stack its own.
-
-    Methods that train small networks by gradient steps differ from FairGrad in these.
-
-    Attributes:
-        network: the models.
-        objective: the gradient by the scores.
-        batches: the rows of each step, as `Batches` has them.
-    """
-
-    network: Callable[[Stack], Network] | None = None
-    objective: Callable[[Stack], Objective] | None = None
-    batches: Callable[[Stack], Any] | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class History:
-    """How good M models were after each of some epochs, on their validation rows.
-
-    Attributes:
-        accuracy: (epochs, M).
-        merit: (epochs, M) what models are chosen by: the accuracy; with costs one less the mean
-            cost as a share of that of the costliest mistake.
-        loss: (epochs, M) mean cross-entropy, without fairness weights.
-        unfairness: (epochs, M) as `fairgrad.evaluate.unfairness` has it; NaN without a measure.
-        levels: (epochs, M, J) levels of fairness, NaN where not defined.
-        multipliers: (epochs, M, J) net multipliers, lambda - delta.
-    """
-
-    accuracy: Floats
-    merit: Floats
-    loss: Floats
-    unfairness: Floats
-    levels: Floats
-    multipliers: Floats
-
-    @classmethod
-    def join(cls, histories: Sequence[History]) -> History:
-        """The epochs of several histories one after the other."""
-        names = [field.name for field in fields(cls)]
-        return cls(*(np.concatenate([getattr(one, name) for one in histories]) for name in names))
-
-    def __len__(self) -> int:
-        return len(self.accuracy)
+MOST_JUDGED = 512
+"""Rows that models are judged by at a time, or those of a batch if these are more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,172 +54,11 @@ class Training:
     stopped: tuple[str | None, ...]
     interrupted: bool
 
-    @property
-    def last_epoch(self) -> int:
-        """The last epoch that was completed."""
-        return max(self.kept)
-
     def state(self, member: int, epoch: int | None = None) -> State:
         """All tensors of one model, as a stack of one; by default after the last epoch."""
         chosen = slice(member, member + 1)
-        state = self.kept[self.last_epoch if epoch is None else epoch]
+        state = self.kept[max(self.kept) if epoch is None else epoch]
         return {name: tensor[chosen].clone() for name, tensor in state.items()}
-
-
-def predictions(scores: Tensor) -> Tensor:
-    """(M, B) the index of the predicted label. A margin of 0 is the first, as for a softmax."""
-    return scores.argmax(1) if scores.shape[1] > 1 else (scores[:, 0] > 0).long()
-
-
-def residual(scores: Tensor, label: Tensor) -> Tensor:
-    """(M, outputs, B) the gradient of each row's cross-entropy: probability less label."""
-    if scores.shape[1] == 1:
-        return scores.sigmoid() - label
-    return scores.softmax(1) - functional.one_hot(label, scores.shape[1]).T
-
-
-def losses(scores: Tensor, label: Tensor) -> Tensor:
-    """(M, B) each row's cross-entropy."""
-    if scores.shape[1] == 1:
-        return (functional.softplus(scores) - label * scores)[:, 0]
-    index = label.expand(len(scores), 1, -1)
-    return (scores.logsumexp(1, keepdim=True) - scores.gather(1, index))[:, 0]
-
-
-class Stack:
-    """M models with all they need to take a step and to be judged; arguments as of `train`."""
-
-    def __init__(
-        self,
-        table: TrainingTable,
-        members: Sequence[Member],
-        plan: TrainingPlan,
-        *,
-        rows: Any = None,
-        validation: Any = None,
-        parts: StackParts | None = None,
-    ) -> None:
-        parts = parts or StackParts()
-        self.table, self.members, self.plan = table, members, plan
-        trained, judged = table.check_rows(rows, "rows"), table.check_rows(validation, "validation")
-        self.rows = torch.arange(len(table)) if trained is None else torch.from_numpy(trained)
-        self.judged = self.rows if judged is None else torch.from_numpy(judged)
-        self.fairness = StackedFairness(table, members, plan, trained)
-        n_labels = table.n_labels
-        self.sizes = (table.X.shape[1], *plan.hidden, 1 if n_labels == 2 else n_labels)
-        self.network: Network
-        if parts.network is not None:
-            self.network = parts.network(self)
-        else:
-            self.network = Perceptrons(
-                self.sizes, len(members), plan.seed, plan.dropout, table.dtype
-            )
-        self.optimizer = Descent(plan.solver, members, self.network)
-        self.batches: Any = Batches(self.rows, plan.seed, plan.batch_size)
-        if parts.batches is not None:
-            self.batches = parts.batches(self)
-        self.objective: Objective = self.fair_objective
-        if parts.objective is not None:
-            self.objective = parts.objective(self)
-        self.is_linear = parts == StackParts() and not plan.hidden
-        self._judged_groups = table.frequencies(trained if judged is None else judged)
-        self._judged_by = self.fairness.constraints_on(self._judged_groups)
-        self._cost_shares = dual.cost_shares(plan.cost_matrix, n_labels)
-
-    def step(self, rows: Tensor, factor: float) -> None:
-        """One step on a batch of rows; `factor` multiplies the learning rates."""
-        leaf = self.network.parameters.detach().requires_grad_()
-        with torch.enable_grad():
-            scores = self.network.scores_with(leaf, self.table.take(rows))
-        by_scores = self.objective(scores.detach(), rows)
-        (gradient,) = torch.autograd.grad(scores, leaf, by_scores)
-        self.optimizer.step(gradient, factor)
-
-    def fair_objective(self, scores: Tensor, rows: Tensor) -> Tensor:
-        """The gradient of the method's loss by the scores (M, outputs, B)."""
-        label, weights = (
-            self.table.label[rows],
-            self.fairness.row_weights(rows, predictions(scores)),
-        )
-        if self.fairness.n_outcomes > 1:  # of sum_l t_l (-log p_l), with weights t
-            target = weights.to(scores.dtype)
-            total = target.sum(1, keepdim=True)
-            if scores.shape[1] == 1:
-                return total * scores.sigmoid() - target[:, 1:]
-            return total * scores.softmax(1) - target
-        factors = weights[:, 0]
-        if self.fairness.opposes and bool((factors < 0).any()):
-            factors, _ = dual.opposed(factors, losses(scores, label))
-        return residual(scores, label) * factors[:, None]
-
-    def _tensors(self) -> State:
-        """What training changes in place."""
-        parts = {
-            "buffers": self.network.buffers,
-            "optimizer": self.optimizer.state,
-            "objective": getattr(self.objective, "state", {}),
-        }
-        tensors = {"network.parameters": self.network.parameters}
-        for kind, named in parts.items():
-            tensors |= {f"{kind}.{name}": tensor for name, tensor in named.items()}
-        return tensors
-
-    def state(self) -> State:
-        """A copy of everything that training changes."""
-        copied = {name: tensor.clone() for name, tensor in self._tensors().items()}
-        return copied | {f"fairness.{name}": one for name, one in self.fairness.copy().items()}
-
-    def load(self, state: State) -> None:
-        """Takes over what `state` gave."""
-        tensors = self._tensors()
-        for name, tensor in tensors.items():
-            tensor.copy_(state[name])
-        of_method = {name: state[name] for name in state if name not in tensors}
-        self.fairness.load({name.removeprefix("fairness."): t for name, t in of_method.items()})
-
-    def judge(self) -> History:
-        """Judges the models as they are: a history of one epoch."""
-        n_members, n_counted = len(self.members), 1 + self.fairness.n_outcomes
-        counts = torch.zeros(n_members, n_counted, self.fairness.n_cells, dtype=torch.float64)
-        loss = torch.zeros(n_members, dtype=torch.float64)
-        widest = max(*self.sizes[:-1], 1)
-        for rows in torch.split(self.judged, max(512, MAX_ACTIVATIONS // (n_members * widest))):
-            scores, label = self.network.scores(self.table.take(rows)), self.table.label[rows]
-            counts += self.fairness.count(rows, predictions(scores))
-            row_losses, weight = losses(scores, label), self.table.weight
-            loss += row_losses.sum(1) if weight is None else row_losses @ weight[rows]
-        net = dual.net_multipliers(self.fairness.constants, self.fairness.state.multipliers)
-        return self.record(counts.numpy()[None], loss.numpy()[None], net.reshape(1, n_members, -1))
-
-    def record(self, counts: Floats, loss: Floats, multipliers: Floats) -> History:
-        """What was counted of the models after each of some epochs.
-
-        Args:
-            counts: (epochs, M, 2, K) rows predicted rightly, and wrongly; (epochs, M, 1 + L, K) by
-                predicted label.
-            loss: (epochs, M) sums over the rows.
-            multipliers: (epochs, M, J).
-        """
-        n_labels, models = self.table.n_labels, counts.shape[:2]
-        total = counts.sum((2, 3))
-        wrong = cost = counts[:, :, 1].sum(2)
-        if self.fairness.n_outcomes > 1:
-            by_label = counts[:, :, 1:].reshape(*models, n_labels, n_labels, -1).sum(-1)
-            wrong = total - np.einsum("emll->em", by_label)
-            cost = np.einsum("emly,yl->em", by_label, self._cost_shares)
-        levels, gaps = np.full((2, *models, self.fairness.n_levels), np.nan)
-        if self._judged_by is not None:
-            rates = counts[:, :, 1:] / np.maximum(counts.sum(2, keepdims=True), dual.NOTHING)
-            levels = self._judged_by.levels(rates.reshape(*models, -1))
-            gaps = self._judged_by.gaps(levels)
-        return History(
-            accuracy=1 - wrong / total,
-            merit=1 - cost / total,
-            loss=loss / total,
-            unfairness=unfairness(gaps),
-            levels=levels,
-            multipliers=multipliers,
-        )
 
 
 @on_cpu
@@ -324,77 +106,219 @@ def train(
         raise ValueError("members: expected at least one, got none.")
     plan = plan or TrainingPlan()
     stack = Stack(table, members, plan, rows=rows, validation=validation, parts=parts)
-    run = TrainingRun(stack)
-    if not run.go_compiled(progress):
+    is_fast = (  # linear models on dense rows, trained by the paper's own descent and loss
+        is_compiled
+        and stack.is_linear
+        and not stack.optimizer.state
+        and stack.fairness.n_outcomes == 1
+        and isinstance(table.X, Tensor)
+        and table.dtype in VECTOR
+    )
+    trained = LinearEpochs(stack).run(progress) if is_fast else None
+    if trained is None:
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
             torch.manual_seed(plan.seed)  # for parts that draw from PyTorch's own generator
-            run.go(progress)
-    return run.outcome()
+            trained = SingleSteps(stack).run(progress)
+    return trained
 
 
-class TrainingRun:
-    """One training in progress."""
+class LinearEpochs:
+    """Linear models of a stack, trained epoch by epoch; the stack itself stays as it is.
+
+    If models are judged by the rows they are trained on, an epoch is judged while the next goes
+    over these rows.
+    """
 
     def __init__(self, stack: Stack) -> None:
-        self.stack, self.plan = stack, stack.plan
-        self.records: list[History] = []
-        self.kept: dict[int, State] = {}
-        self.sound: State = {}  # before the first step
-        self.stopped: list[str | None] = [None] * len(stack.members)
-        self.interrupted = False
-        self.n_steps, self.steps_done = self.plan.epochs * stack.batches.n_steps, 0
-        first = self.n_steps - round(self.plan.average_last * self.n_steps)
-        self.average = WeightAverage(stack.network, first_step=first)
+        self.stack, plan, fairness, table = stack, stack.plan, stack.fairness, stack.table
+        n_members, n_features, n_outputs = len(stack.members), stack.sizes[0], stack.sizes[-1]
+        self.batches = batches = Batches(stack.rows, plan.seed, plan.batch_size)
+        n_cells, step = fairness.n_cells, CompiledStep(fairness.constants.convert(torch.from_numpy))
+        n_steps = plan.epochs * batches.n_steps
+        factors = plan.rate_factor(np.arange(n_steps) / n_steps)
+        self.factors = torch.from_numpy(factors).view(plan.epochs, -1)
+        first_averaged = n_steps - round(plan.average_last * n_steps)
 
-    def go(self, progress: bool | None) -> None:
-        """Trains all epochs by single steps."""
-        self.sound = self.stack.state()
-        bar = ProgressBar(self.plan.epochs, enabled=progress)
+        state, initial = fairness.state, stack.network.parameters.double()
+        self.multipliers = np.array(state.multipliers)
+        weight = initial[:, :-n_outputs].view(n_members, n_outputs, -1)
+        # (M, outputs, features + 1): the bias of each output beside its weights
+        theta = torch.cat([weight, initial[:, -n_outputs:, None]], dim=2)
+        others = (
+            torch.from_numpy(np.array(state.rows)),
+            torch.from_numpy(np.array(state.errors)),
+            torch.from_numpy(self.multipliers),
+            torch.from_numpy(np.ascontiguousarray(fairness.weights)).reshape(-1),
+            torch.tensor([float(state.seen)], dtype=torch.float64),
+        )
+        self.shapes = [tensor.shape for tensor in (theta, *others)]  # as `slots` has them
+        n_state = sum(shape.numel() for shape in self.shapes)
+        n_slots = plan.keep + 1  # one more than are kept: an epoch may be interrupted
+        double, whole = torch.float64, torch.int64
+        self.counts = torch.zeros(plan.epochs, n_members, 2, n_cells, dtype=double)
+        self.loss = torch.zeros(plan.epochs, n_members, dtype=double)
+        self.slots = torch.zeros(n_slots, n_state, dtype=double)
+        lanes = VECTOR[table.dtype]
+        stride, end_current = (-(-n // lanes) * lanes for n in (2 * n_members, n_members))
+        most_rows = max(batches.batch_size, MOST_JUDGED)
+        plane = n_outputs * stride
+        sizes = (
+            n_features,
+            n_outputs,
+            n_members,
+            stride,
+            batches.batch_size,
+            batches.n_steps,
+            len(stack.judged),
+            n_cells,
+            fairness.n_groups,
+            n_slots,
+            first_averaged,
+            table.dtype == torch.float32,
+            fairness.is_active,
+            n_state,
+            n_features * table.X.element_size(),
+            most_rows,
+            end_current,
+            n_members // lanes * lanes,
+        )
+        n_numbers = max(2 * n_members * n_cells, n_outputs * (n_features + 1))
+        scratch = (plane * n_features, plane, plane * most_rows, plane * n_features, 3 * stride)
+        numbers = ((stride + 1) * n_cells, stride * n_cells, plane, n_numbers)
+        descent = stack.optimizer
+        arrays = (
+            table.X,
+            (table.label * fairness.n_groups + table.group).int(),
+            stack.judged,
+            None if table.weight is None else table.weight.double(),
+            *(tensor.double().view(-1) for tensor in (descent.rate, descent.decay, descent.clip)),
+            stack.network.gain[-1:].double(),
+            torch.stack([theta] * 2),
+            theta.clone(),
+            *others,
+            self.counts,
+            self.loss,
+            self.slots,
+            *(torch.zeros(size, dtype=table.dtype) for size in scratch),
+            *(torch.zeros(size, dtype=double) for size in numbers),
+            *(torch.zeros(most_rows, dtype=dtype) for dtype in (whole, double, whole)),
+        )
+        contiguous = [None if array is None else array.contiguous() for array in arrays]
+        addresses = tuple(0 if array is None else array.data_ptr() for array in contiguous)
+        self.models = compiled_code.prepare_models(step.problem, tuple(map(int, sizes)), addresses)
+        self._alive = contiguous, step  # the models hold nothing but their addresses
+
+    def run(self, progress: bool | None) -> Training | None:
+        """Trains all epochs; None if a number is not finite: single steps stop such members."""
+        stack, plan = self.stack, self.stack.plan
+        n_members, is_judged_later = len(stack.members), stack.judged is stack.rows
+        net: list[Floats] = []  # after each epoch
+        bar, finite, interrupted = ProgressBar(plan.epochs, enabled=progress), True, False
         try:
             for epoch in bar:
-                for rows in self.stack.batches.epoch():
-                    self.stack.step(rows, self.plan.rate_factor(self.steps_done / self.n_steps))
-                    self.average.take(self.steps_done)
-                    self.steps_done += 1
-                self._close(epoch)
-                bar.text = _describe(self.records[-1])
-        except KeyboardInterrupt:
-            self.interrupted = True
-            if not self.records:  # not even one epoch: the weights as they are
-                self._close(0)
-
-    def go_compiled(self, progress: bool | None) -> bool:
-        """Trains whole epochs of linear models; False if it must be done by `go` instead.
-
-        That is so too if a number is not finite: members that diverge are stopped there.
-        """
-        epochs = compiled_epochs(self.stack)
-        if epochs is None:
-            return False
-        bar = ProgressBar(self.plan.epochs, enabled=progress)
-        finite = True
-        try:
-            for _ in bar:
-                finite = epochs.epoch()
+                rows, factors = self.batches.shuffled(), self.factors[epoch]
+                judged = epoch - 1 if is_judged_later else -1
+                addresses = (rows.data_ptr(), len(rows), factors.data_ptr())
+                finite = compiled_code.epoch(self.models, epoch, judged, *addresses)
+                now = dual.net_multipliers(stack.fairness.constants, self.multipliers)
+                net.append(now.reshape(n_members, -1))
+                if not is_judged_later:
+                    judged, finite = epoch, self._judge(epoch) and finite
                 if not finite:
-                    break
-                if bar.is_shown and epochs.counted:
-                    bar.text = _describe(epochs.history(last=1))
+                    return None
+                if bar.is_shown and judged >= 0:
+                    place = slice(judged, judged + 1)
+                    counts, loss = self.counts[place].numpy(), self.loss[place].numpy()
+                    bar.text = _describe(stack.record(counts, loss, np.stack(net[place])))
         except KeyboardInterrupt:
-            self.interrupted = True
-            if epochs.n_done == 0:  # not even one epoch: the weights as they are
+            interrupted = True
+        n_done = len(net)
+        if n_done == 0:  # not even one epoch: the weights as they are
+            return _trained(stack, [stack.judge()], {0: stack.state()}, interrupted=True)
+        if (is_judged_later or interrupted) and not self._judge(n_done - 1):
+            return None
+        counted = zip(self.counts[:n_done].numpy(), self.loss[:n_done].numpy(), net, strict=True)
+        return _trained(stack, counted, self._kept(n_done), interrupted=interrupted)
+
+    def _judge(self, epoch: int) -> bool:
+        """Judges the models of the last epoch; whether all numbers are finite."""
+        self.counts[epoch] = self.loss[epoch] = 0  # the next epoch may have been interrupted
+        finite: bool = compiled_code.epoch(self.models, epoch, epoch, 0, 0, 0)
+        return finite
+
+    def _kept(self, n_done: int) -> dict[int, State]:
+        """The states of the last epochs, by epoch."""
+        m, states = len(self.stack.members), {}
+        for epoch in range(max(0, n_done - self.stack.plan.keep), n_done):
+            slot, sizes = self.slots[epoch % len(self.slots)], [s.numel() for s in self.shapes]
+            theta, rows, errors, multipliers, weights, seen = (
+                piece.view(shape).clone()
+                for piece, shape in zip(torch.split(slot, sizes), self.shapes, strict=True)
+            )
+            parameters = torch.cat([theta[:, :, :-1].reshape(m, -1), theta[:, :, -1]], dim=1)
+            by_member = multipliers.view(len(multipliers), m, -1).transpose(0, 1)
+            states[epoch] = {
+                "network.parameters": parameters.to(self.stack.table.dtype),
+                "fairness.multipliers": by_member.reshape(m, -1),
+                "fairness.seen": seen.expand(m, 1).clone(),
+                "fairness.rows": rows.view(m, -1),
+                "fairness.errors": errors.view(m, -1),
+                "fairness.weights": weights.view(m, -1),
+            }
+        return states
+
+
+class SingleSteps:
+    """A stack trained step by step; members that diverge are put back."""
+
+    def __init__(self, stack: Stack) -> None:
+        self.stack = stack
+        self.counted: list[tuple[Floats, Floats, Floats]] = []  # after each epoch
+        self.kept: dict[int, State] = {}
+        self.sound = stack.state()  # before the first step
+        self.stopped: list[str | None] = [None] * len(stack.members)
+        floats = [t for t in stack.network.buffers.values() if t.is_floating_point()]
+        self.averaged = [stack.network.parameters, *floats]
+        self.means: list[Tensor] = []  # of these, over the last steps
+        self.n_averaged = 0
+
+    def run(self, progress: bool | None) -> Training:
+        """Trains all epochs."""
+        stack, plan, done, interrupted = self.stack, self.stack.plan, 0, False
+        n_steps = plan.epochs * stack.batches.n_steps
+        first_averaged = n_steps - round(plan.average_last * n_steps)
+        bar = ProgressBar(plan.epochs, enabled=progress)
+        try:
+            for epoch in bar:
+                for rows in stack.batches.epoch():
+                    stack.step(rows, plan.rate_factor(done / n_steps))
+                    if done >= first_averaged:
+                        self._average()
+                    done += 1
+                self._close(epoch)
+                if bar.is_shown:
+                    counted = (numbers[None] for numbers in self.counted[-1])
+                    bar.text = _describe(stack.record(*counted))
+        except KeyboardInterrupt:
+            interrupted = True
+            if not self.counted:  # not even one epoch: the weights as they are
                 self._close(0)
-                return True
-        if not finite or not epochs.judge():
-            self.stack.batches.restart()
-            return False
-        self.records, self.kept = [epochs.history()], epochs.kept()
-        return True
+        for member, reason in enumerate(self.stopped):
+            if reason is not None:
+                warn(f"Member {member} {reason}.", RuntimeWarning)
+        return _trained(stack, self.counted, self.kept, self.stopped, interrupted=interrupted)
+
+    def _average(self) -> None:
+        """Takes the weights after a step into the means."""
+        self.means = self.means or [tensor.clone() for tensor in self.averaged]
+        self.n_averaged += 1
+        for mean, tensor in zip(self.means, self.averaged, strict=True):
+            mean.lerp_(tensor, 1 / self.n_averaged)
 
     def _close(self, epoch: int) -> None:
         """Records and keeps the models of an epoch; puts those that diverged back."""
-        record, state = self._snapshot()
-        diverged = ~torch.from_numpy(np.isfinite(record.loss[0]))
+        counted, state = self._snapshot()
+        diverged = ~torch.from_numpy(np.isfinite(counted[1]))
         for tensor in state.values():
             if tensor.is_floating_point() and tensor.ndim > 1:
                 diverged |= ~torch.isfinite(tensor).flatten(1).all(1)
@@ -403,33 +327,45 @@ class TrainingRun:
             for name, tensor in state.items():
                 tensor[diverged] = sound[name][diverged]
             self.stack.load(state)
-            self.average.restart(diverged)
+            for mean, tensor in zip(self.means, self.averaged, strict=False):
+                mean[diverged] = tensor[diverged]
             for member in torch.nonzero(diverged)[:, 0].tolist():
                 self.stopped[member] = self.stopped[member] or (
                     f"diverged in epoch {epoch}: its weights or its loss are not finite; its last "
                     "sound weights are kept. Lower learning_rate or fairness_rate, or set clip_norm"
                 )
-            record, state = self._snapshot()
-        self.records.append(record)
+            counted, state = self._snapshot()
+        self.counted.append(counted)
         self.kept[epoch] = state
-        self.kept.pop(epoch - self.plan.keep, None)
+        self.kept.pop(epoch - self.stack.plan.keep, None)
 
-    def _snapshot(self) -> tuple[History, State]:
-        with self.average.shown():
-            return self.stack.judge(), self.stack.state()
+    def _snapshot(self) -> tuple[tuple[Floats, Floats, Floats], State]:
+        """The models judged, and their state, with the means of their weights if there are any."""
+        current = [tensor.clone() for tensor in self.averaged]
+        for tensor, mean in zip(self.averaged, self.means, strict=False):
+            tensor.copy_(mean)
+        counted, state = self.stack.judge(), self.stack.state()
+        for tensor, saved in zip(self.averaged, current, strict=True):
+            tensor.copy_(saved)
+        return counted, state
 
-    def outcome(self) -> Training:
-        """What was trained."""
-        for member, reason in enumerate(self.stopped):
-            if reason is not None:
-                warn(f"Member {member} {reason}.", RuntimeWarning)
-        return Training(
-            history=History.join(self.records),
-            kept=self.kept,
-            constraints=tuple(self.stack.fairness.constraints),
-            stopped=tuple(self.stopped),
-            interrupted=self.interrupted,
-        )
+
+def _trained(
+    stack: Stack,
+    counted: Iterable[tuple[Floats, Floats, Floats]],
+    kept: dict[int, State],
+    stopped: Sequence[str | None] = (),
+    *,
+    interrupted: bool,
+) -> Training:
+    """What was trained, from what `Stack.judge` gave after each epoch."""
+    return Training(
+        history=stack.record(*map(np.stack, zip(*counted, strict=True))),
+        kept=kept,
+        constraints=stack.fairness.constraints,
+        stopped=tuple(stopped) or (None,) * len(stack.members),
+        interrupted=interrupted,
+    )
 
 
 def _describe(record: History) -> str:
