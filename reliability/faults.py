@@ -38,7 +38,7 @@ STOPPED, FAILED, NOBODY = 130, 2, 65534
 NAMED = ("--target", "hired", "--sensitive", "sex")
 USED = (
     "fairgrad.cli.training", "fairgrad.cli.counted", "fairgrad.cli.people",
-    "fairgrad.cli.output", "fairgrad.cli.predict", "fairgrad.report",
+    "fairgrad.cli.fit", "fairgrad.cli.predict", "fairgrad.report",
     "fairgrad.frontier", "fairgrad.audit", "fairgrad.tables.roles", "duckdb",
     "skops.io", "vl_convert",
 )  # fmt: skip

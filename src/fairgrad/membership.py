@@ -18,9 +18,15 @@ from fairgrad.splitting import fold_of_rows
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import pandas as pd
     from numpy.typing import NDArray
 
     from fairgrad.groups import Floats, Ints
+
+
+MANY_UNKNOWN = 0.2
+"""Beyond this share of unknown groups, rows count in every group by its probability; below it they
+are set aside, as the gain would not be worth the time."""
 
 
 class PartlyKnown(NamedTuple):
@@ -223,6 +229,18 @@ class MembershipModel:
             each = [model.predict_proba(table.iloc[unknown]) for model in self.models_]
             probability[unknown] = np.mean(each, axis=0)
         return pd.DataFrame(probability, columns=pd.Index(values))
+
+
+def group_membership(X: Any, y: pd.Series, s: pd.DataFrame) -> Membership | None:
+    """Probabilities of the groups, if one attribute is unknown for many rows; else None."""
+    unknown = s.isna().mean()
+    names = unknown.index[unknown > MANY_UNKNOWN]
+    if len(names) != 1:
+        return None
+    model = MembershipModel()
+    if s[names[0]].value_counts().min() < model.n_folds:
+        return None
+    return Membership(model.fit_predict(X, s[names[0]], y), attribute=names[0])
 
 
 def _usual_estimator() -> Any:

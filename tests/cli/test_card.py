@@ -7,7 +7,7 @@ import pytest
 from huggingface_hub import ModelCard
 
 from fairgrad.audit import Audit
-from fairgrad.cli.output import hub_header
+from fairgrad.cli.fit import hub_header
 from fairgrad.text import escape
 
 

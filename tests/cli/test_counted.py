@@ -16,11 +16,10 @@ from hypothesis import strategies as st
 from fairgrad.audit import Monitor
 from fairgrad.cli import audit as audits
 from fairgrad.cli import counted
-from fairgrad.cli.audit import decided_people
-from fairgrad.cli.commands import audit as audit_command
-from fairgrad.cli.commands import counts
-from fairgrad.cli.commands import monitor as monitor_command
-from fairgrad.cli.monitor import add_batches
+from fairgrad.cli.app import audit as audit_command
+from fairgrad.cli.app import counts
+from fairgrad.cli.app import monitor as monitor_command
+from fairgrad.cli.audit import add_batches, decided_people
 from fairgrad.cli.options import SQL_DIALECTS
 from fairgrad.cli.request import AuditRequest
 from fairgrad.progress import ProgressBar

@@ -5,9 +5,8 @@ import pytest
 from sklearn.metrics import accuracy_score
 
 from fairgrad import fairness_levels
-from fairgrad.cli.prepared import prepare
 from fairgrad.cli.request import FitRequest
-from fairgrad.cli.training import fit_prepared, train
+from fairgrad.cli.training import fit_prepared, prepare, train
 from fairgrad.tables.roles import ColumnRoles
 
 COLUMNS = ColumnRoles("income", ("sex",))

@@ -78,7 +78,8 @@ class SavedModel:
     """A fitted model with the columns it was fitted to.
 
     Attributes:
-        pipeline: encoder and classifier.
+        encoder: what turns tables into numbers.
+        classifier: what predicts from these.
         columns: the role of each column.
         labels: the values of the target, the desirable one last.
         settings: what it was trained for, as plain values.
@@ -90,7 +91,8 @@ class SavedModel:
         seen: digests of the rows it was trained on and chosen by; they are not loaded.
     """
 
-    pipeline: Any
+    encoder: TableEncoder
+    classifier: Any
     columns: ColumnRoles
     labels: list[str]
     settings: dict[str, Any] = field(default_factory=dict)
@@ -104,16 +106,6 @@ class SavedModel:
     def needed(self) -> list[str]:
         """Names of the columns it needs to predict."""
         return list(dict.fromkeys([*self.encoder.columns_, *(one.column for one in self.groups)]))
-
-    @property
-    def encoder(self) -> TableEncoder:
-        """What turns tables into numbers."""
-        return self.pipeline[0]  # type: ignore[no-any-return] # a pipeline holds anything
-
-    @property
-    def measures(self) -> tuple[str, ...]:
-        """The names of the measures it was trained for."""
-        return tuple(self.settings["measures"])
 
     def predict(
         self, table: pd.DataFrame, missing: Sequence[str] = ()
@@ -129,7 +121,7 @@ class SavedModel:
         matrix, odd = self.encoded(table, missing)
         if not len(table):
             return np.empty(0, dtype=object), np.empty((0, len(self.labels))), odd
-        classifier, known = self.pipeline[-1], {}
+        classifier, known = self.classifier, {}
         if "feature_names_in_" in vars(classifier):
             matrix = type(table)(matrix, columns=classifier.feature_names_in_, copy=False)
         if self.groups:
@@ -148,11 +140,14 @@ class SavedModel:
 
     def save(self, folder: Path) -> None:
         """Writes the model and what is needed to use it into a folder."""
-        from fairgrad import persistence  # noqa: PLC0415 - imports PyTorch
+        from sklearn.pipeline import Pipeline  # noqa: PLC0415 - what is saved is loaded already
 
-        pipeline = copy.deepcopy(self.pipeline)  # so that it takes tables as they are
-        pipeline[-1].feature_names_in_ = self.encoder.get_feature_names_out()
-        persistence.save(pipeline, folder / MODEL)
+        from fairgrad import persistence  # noqa: PLC0415 - as above
+
+        classifier = copy.copy(self.classifier)  # so that it takes tables as they are
+        classifier.feature_names_in_ = self.encoder.get_feature_names_out()
+        steps = [("features", self.encoder), ("classifier", classifier)]
+        persistence.save(Pipeline(steps), folder / MODEL)
         known = {
             "schema": SCHEMA,
             "schema_version": SCHEMA_VERSION,
@@ -205,7 +200,7 @@ def load_model(folder: str | Path, names: list[str]) -> SavedModel:
     check_columns(names, [*getattr(pipeline[0], "features_", ()), *groups])
     same = {name: known[name] for name in ("labels", "settings", "provenance", "held_out")}
     missing = tuple(known["missing"])
-    model = SavedModel(pipeline, columns, groups=groups, missing=missing, **same)
+    model = SavedModel(pipeline[0], pipeline[-1], columns, groups=groups, missing=missing, **same)
     _check_works(model, folder)
     return model
 
@@ -216,7 +211,7 @@ def _check_works(model: SavedModel, folder: str | Path) -> None:
 
     try:
         _, scores, _ = model.predict(pd.DataFrame([dict.fromkeys(model.needed)]))
-        if len(model.labels) != len(model.pipeline[-1].classes_):
+        if len(model.labels) != len(model.classifier.classes_):
             raise ValueError(f"it has other labels than {model.labels}")  # noqa: TRY301 - as below
     except Exception as error:  # whatever a library raises if its parts were changed
         raise ValueError(

@@ -5,7 +5,6 @@ Nothing large is imported here, so that ``--help`` is quick.
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -96,21 +95,6 @@ def parse_tolerance(value: str) -> float | str:
             f"{value!r} is neither a number from 0 to 1 nor a share such as 80%"
         )
     return numbers[0]
-
-
-class CommandGroup(click.Group):
-    """Commands; an unknown one is answered with the nearest known one."""
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that the first argument names."""
-        known = self.list_commands(ctx)
-        if args and not args[0].startswith("-") and args[0] not in known:
-            nearest = difflib.get_close_matches(args[0], known, n=1)
-            hint = f" Did you mean {nearest[0]!r}?" if nearest else f" Known: {', '.join(known)}."
-            raise click.UsageError(f"There is no command {args[0]!r}.{hint}", ctx)
-        return super().resolve_command(ctx, args)
 
 
 class PlainOption(click.Option):

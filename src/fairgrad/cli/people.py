@@ -25,7 +25,7 @@ from fairgrad.tables.column import ReadingReport
 from fairgrad.tables.hints import repeated_identifiers
 from fairgrad.tables.reading import column_names, read_table, table_name
 from fairgrad.tables.roles import ColumnRoles, check_named, number_column
-from fairgrad.tables.values import IDENTIFIER, as_categories, as_numbers, column_kind, is_quantity
+from fairgrad.tables.values import IDENTIFIER, as_categories, column_kind, is_quantity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -131,15 +131,6 @@ class AuditedPeople:
             )
         (other,) = (label for label in self.labels if label != self.desirable)
         return np.where(score >= threshold, self.desirable, other).astype(object)
-
-    def searchable(self, columns: Sequence[str]) -> dict[str, Any]:
-        """Columns to search subgroups with: numbers as numbers, all else as it is."""
-        return {
-            name: as_numbers(self.frame[name])
-            if column_kind(self.frame[name]) == "number"
-            else self.frame[name]
-            for name in columns
-        }
 
     def audit(self, request: AuditRequest, **options: Any) -> Audit:
         """Audits the predictions."""

@@ -236,7 +236,7 @@ class FitRequest:
             raise ValueError("--folds is 1; use at least 2, or 0 for none")
         if self.exact and isinstance(self.tolerance, str):
             raise ValueError(f"--exact and --tolerance {self.tolerance} exclude each other")
-        if self.grows_trees:
+        if self.model in TREES:
             refuse_idle(vars(self), ["layers"], f"with --model {self.model}")
             if find_spec(self.model) is None:
                 raise ValueError(
@@ -244,7 +244,7 @@ class FitRequest:
                     f"pip install 'fairgrad[{self.model}]'"
                 )
         audit_tolerance(self.tolerance, self.measures)
-        self.measure_on(self.columns.sensitive)
+        self.measure_on()
         names = column_names(self.table, self.reading)
         self.columns.check(names)
         if self.test is not None:
@@ -253,11 +253,6 @@ class FitRequest:
             check_named([self.weight], names, "--weight")
             if self.weight in {self.columns.target, *self.columns.sensitive, *self.columns.drop}:
                 raise ValueError(f"--weight {self.weight} has another role; name another column")
-
-    @property
-    def grows_trees(self) -> bool:
-        """Whether the model is boosted trees."""
-        return self.model in TREES
 
     def cost_matrix(self, labels: Sequence[Any]) -> list[list[float]] | None:
         """(L, L) what predictions (columns) of each true label cost; None if all mistakes cost 1.
@@ -283,30 +278,40 @@ class FitRequest:
             raise ValueError("--cost: at least one mistake must cost more than 0")
         return matrix
 
-    def measure_on(self, attributes: Sequence[str]) -> Any:
+    def measure_on(self) -> Any:
         """The measures as estimator and audit take them."""
-        measures = measures_on(
-            self.measures, attributes, separate=self.separate, within=self.within
-        )
+        attributes, within = self.columns.sensitive, self.within
+        measures = measures_on(self.measures, attributes, separate=self.separate, within=within)
         return measures[0] if len(measures) == 1 else measures
 
-    def in_words(self, attributes: Sequence[str]) -> dict[str, str]:
+    def in_words(self) -> dict[str, str]:
         """What was asked, for people."""
-        compared = [name for name in attributes if name not in self.within]
+        compared = [name for name in self.columns.sensitive if name not in self.within]
         groups = " and ".join(compared)
         if len(compared) > 1:
             groups += ", each by itself" if self.separate else ", combined"
         if self.within:
             groups += f", within {' and '.join(self.within)}"
         model = "linear"
-        if self.grows_trees:
+        if self.model in TREES:
             model = f"boosted trees ({TREES[self.model]}) with fair decisions"
         elif self.layers:
             model = f"network with hidden layers {', '.join(map(str, self.layers))}"
+        best = "cheapest" if self.costs else "most accurate"
+        if self.exact:
+            goal = "exact fairness (epsilon 0)"
+        elif self.max_unfairness is not None:
+            goal = f"the {best} model with an unfairness of at most {self.max_unfairness:g}"
+        elif self.min_accuracy is not None:
+            goal = f"the fairest model with an accuracy of at least {self.min_accuracy:g}"
+        else:
+            is_ratio = isinstance(self.tolerance, str)
+            within = f"{self.tolerance}{' of the highest selection rate' if is_ratio else ''}"
+            goal = f"the {best} model that is likely to be judged fair within {within}"
         words = {
             "Fairness measure": conjoined([name.replace("_", " ") for name in self.measures]),
             "Groups by": groups,
-            "Asked for": self._goal(),
+            "Asked for": goal,
             "Model": model,
             "Random seed": str(self.seed),
         }
@@ -316,18 +321,6 @@ class FitRequest:
             listed = ", ".join(f"{mistake} {cost:g}" for mistake, cost in self.costs)
             words["Costs (true value:predicted value)"] = f"{listed}; other mistakes 1"
         return words
-
-    def _goal(self) -> str:
-        best = "cheapest" if self.costs else "most accurate"
-        if self.exact:
-            return "exact fairness (epsilon 0)"
-        if self.max_unfairness is not None:
-            return f"the {best} model with an unfairness of at most {self.max_unfairness:g}"
-        if self.min_accuracy is not None:
-            return f"the fairest model with an accuracy of at least {self.min_accuracy:g}"
-        is_ratio = isinstance(self.tolerance, str)
-        within = f"{self.tolerance} of the highest selection rate" if is_ratio else self.tolerance
-        return f"the {best} model that is likely to be judged fair within {within}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -339,6 +332,7 @@ class AuditRequest:
         model: the folder of the model to audit; None to audit predictions in a column.
         columns: the role of each column; without a target the predictions take its place.
         reading: what the user says about files.
+        further: the further columns that every row must have, by the option that names them.
         outputs: files to write, by option.
     """
 
@@ -365,6 +359,7 @@ class AuditRequest:
     batch: str | None = None
     time: str | None = None
     period: str = "month"
+    further: Mapping[str, str] = field(default_factory=dict)
     outputs: Mapping[str, Path] = field(default_factory=dict)
     fail_on: str | None = None
     as_json: bool = False
@@ -398,9 +393,13 @@ class AuditRequest:
             refuse_idle(options, ["force"], "without a file to write")
         if "report" in outputs:  # what draws may be missing, which is better said before the work
             importlib.import_module("fairgrad.report")
+        further = {name: options.get(name) for name in ("score", "weight", "cluster", "time")}
+        if options.get("target"):
+            further = {"prediction": options.get("prediction"), **further}
         known |= {
             "columns": read_columns(options),
             "reading": read_options(options, known["table"]),
+            "further": {option: column for option, column in further.items() if column},
             "outputs": outputs,
             "period": options.get("period") or "month",
             "state": Path(options["state"]) if options.get("state") else None,
@@ -445,18 +444,6 @@ class AuditRequest:
         by_column = {column: value for column, sign, value in named if sign and column in sensitive}
         # A value may have the sign in it, where there is one column.
         return by_column or ({sensitive[0]: self.reference[0]} if self.reference else None)
-
-    @property
-    def further(self) -> dict[str, str]:
-        """The further columns that every row must have, by the option that names them."""
-        named = {
-            "prediction": self.prediction if self.target else None,
-            "score": self.score,
-            "weight": self.weight,
-            "cluster": self.cluster,
-            "time": self.time,
-        }
-        return {option: column for option, column in named.items() if column}
 
     def check_columns(self) -> None:
         """Refuses a table with predictions if too little is known about its columns."""

@@ -1,20 +1,18 @@
-"""From a prepared table to a model: several are trained, one is chosen and audited."""
+"""From a table to an audited model: split its rows, train several models, choose and audit one."""
 
 from __future__ import annotations
 
 import gc
 import re
-import tempfile
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib import import_module
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from joblib import parallel_config
-from sklearn.pipeline import Pipeline
 
 from fairgrad.audit import Audit, SeenRows, likeliest
 from fairgrad.audit.certificate import LIKELY
@@ -23,20 +21,36 @@ from fairgrad.audit.verdicts import tolerated_ratio
 from fairgrad.aware import to_predict
 from fairgrad.cli import output
 from fairgrad.cli.folder import BASELINE, PREDICTED, SavedModel, provenance, same_data
-from fairgrad.cli.prepared import group_membership, read_prepared
-from fairgrad.cli.request import audit_tolerance, guessed_desirable, usual_measures
+from fairgrad.cli.request import TREES, audit_tolerance, guessed_desirable, usual_measures
 from fairgrad.frontier import Frontier, epsilon_grid
+from fairgrad.measures import uses_desirable
+from fairgrad.membership import group_membership
 from fairgrad.sklearn import FairDecisionClassifier, FairGradClassifier
-from fairgrad.tables.reading import table_name
+from fairgrad.splitting import SplitRows, three_parts
+from fairgrad.tables.column import ReadingReport
+from fairgrad.tables.features import check_columns, describe_groups
+from fairgrad.tables.reading import column_names, may_exceed, read_table, table_name
+from fairgrad.tables.roles import check_named, number_column
+from fairgrad.tables.values import MISSING_TEXTS, counted
 from fairgrad.usefulness import SAME_DECISIONS, FairnessWarning
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
     from numpy.typing import NDArray
 
-    from fairgrad.cli.people import AuditedPeople
-    from fairgrad.cli.prepared import PreparedTable
     from fairgrad.cli.request import FitRequest
-    from fairgrad.tables.roles import ColumnRoles
+    from fairgrad.tables.encoder import TableEncoder
+    from fairgrad.tables.features import TableFeature
+    from fairgrad.tables.roles import ColumnRoles, LabelledTable
+    from fairgrad.tables.sample import TableSample
+
+SMALL_TABLE, FOLDS = 2_000, 5
+"""Tables with fewer rows are audited by cross-validation: a fifth of them would settle nothing."""
+
+LEAST_ROWS = 10
+"""Fewer rows cannot be divided into three parts."""
 
 TERMS = {
     "min_group=0": ("--min-group 0", "a minimum size of 0"),
@@ -55,13 +69,69 @@ TERMS = {
 Readers of report and model card may not use the program.
 """
 
-TREES = 300
+N_TREES = 300
 
 STEPS = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Epsilons that `fit` trains with, in parts of the largest."""
 
 MANY_ROWS = 100_000
 """Beyond which memory is worth the time of looking for it."""
+
+
+class EncodedRows(NamedTuple):
+    """Rows as a classifier takes them.
+
+    Attributes:
+        X: (n, columns).
+        y: (n,) labels as texts, named after the target.
+        s: (n, attributes) sensitive values.
+        weight: (n,) sample weights; None if all rows weigh the same.
+    """
+
+    X: NDArray[np.float32]
+    y: pd.Series
+    s: pd.DataFrame
+    weight: NDArray[np.float64] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedTable:
+    """A table split into three parts and encoded; the table itself is no longer needed.
+
+    Attributes:
+        X: the features of all rows but those of the test: the other two parts are views of it.
+        training: the rows that models learn from.
+        validation: the rows that models are chosen by.
+        test: the rows to audit on, or some of them if there are too many; no model is trained on
+            them or chosen by them, but where there are folds, which then stand for it.
+        test_rows: their numbers in the table, or in the table of --test, from 0.
+        n_rows: how many rows the table has; those of a test file are not among them.
+        n_test: how many rows the audit is about.
+        encoder: the fitted encoder of features.
+        labels: values of the target, the desirable one last.
+        desirable: the desirable label; None if there are more than two and none was named.
+        columns: the role of each column.
+        notes: what the reader should know about the table.
+        groups: what is known of the sensitive columns, for a model that looks at them.
+        folds: the same table divided for cross-validation; none if test rows are held out.
+        sample: how the rows were drawn from a table that was too large; None for all rows.
+    """
+
+    X: NDArray[np.float32]
+    training: EncodedRows
+    validation: EncodedRows
+    test: EncodedRows
+    test_rows: NDArray[Any]
+    n_rows: int
+    n_test: int
+    encoder: TableEncoder
+    labels: list[str]
+    desirable: str | None
+    columns: ColumnRoles
+    notes: tuple[str, ...]
+    groups: Sequence[TableFeature] = ()
+    folds: tuple[PreparedTable, ...] = ()
+    sample: TableSample | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,25 +144,17 @@ class TrainedModels:
         frontier: all models, if they are to be shown.
         chosen: the position of the chosen one among them.
         notes: warnings raised by the training.
-        warned: what is wrong with the chosen model, as `fairgrad.usefulness` says it.
+        faults: what is wrong with the chosen model, with the names of options.
+        page_faults: the same for report and model card.
     """
 
     fair: Any
     plain: Any
     frontier: Frontier | None
     chosen: int
-    notes: tuple[str, ...] = ()
-    warned: tuple[str, ...] = ()
-
-    @property
-    def faults(self) -> list[str]:
-        """What is wrong with the chosen model, with the names of options."""
-        return [in_terms(fault) for fault in self.warned]
-
-    @property
-    def plain_faults(self) -> list[str]:
-        """The same for report and model card."""
-        return [in_terms(fault, on_pages=True) for fault in self.warned]
+    notes: tuple[str, ...]
+    faults: tuple[str, ...]
+    page_faults: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +168,8 @@ class AuditedModel:
         prepared: what they were trained on.
         settings: what was asked.
         judged: predictions for the test rows; None if they were counted.
-        source: what the result rests on.
+        notes: what the reader should know about the table and the training.
+        mean_costs: what a prediction of each model costs on the test rows; empty without costs.
     """
 
     model: SavedModel
@@ -115,32 +178,199 @@ class AuditedModel:
     prepared: PreparedTable
     settings: FitRequest
     judged: pd.DataFrame | None
-    source: dict[str, Any]
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What the reader should know about the table and the training."""
-        return (*self.prepared.notes, *self.trained.notes)
-
-    @property
-    def mean_costs(self) -> dict[str, float]:
-        """What a prediction costs on the test rows, of both models; empty without costs."""
-        costs = self.settings.cost_matrix(self.audit.labels)
-        if costs is None:
-            return {}
-        audits = {"fair": self.audit, "plain": self.audit.baseline}
-        return {
-            name: float(mean_costs(one.table.mass.sum(axis=0), np.array(costs)))
-            for name, one in audits.items()
-            if one is not None
-        }
+    notes: tuple[str, ...]
+    mean_costs: dict[str, float]
 
 
-def fit_table(request: FitRequest) -> AuditedModel:
-    """Reads the table, trains the models asked for, and audits the chosen one."""
-    output.progress(f"Reading {table_name(request.table)}")
-    with tempfile.TemporaryDirectory(prefix="fairgrad-") as folder:
-        return fit_prepared(read_prepared(request, Path(folder)), request)
+def read_prepared(request: FitRequest, folder: Path) -> PreparedTable:
+    """Reads the table, or a sample of its rows if there are more than are to be trained on.
+
+    The folder is for large files of text, and needed as long as the table is.
+    """
+    table, options, wanted = request.table, request.reading, request.train_rows
+    test, note = 0.0 if request.test else request.test_size, ""
+    if may_exceed(table, options, wanted, test):
+        from fairgrad.tables import sample  # noqa: PLC0415 - for large tables only
+        from fairgrad.tables.scan import ScanError  # noqa: PLC0415 - as above
+
+        try:
+            if sample.needs_sample(table, options, wanted, test):
+                for name, value in {"--folds": request.folds, "--weight": request.weight}.items():
+                    if value:
+                        raise ValueError(
+                            f"{name} needs all rows in memory, and {table_name(table)} has more "
+                            f"than {wanted:,}; leave it out, or give more --train-rows"
+                        )
+                hashed = {"seed": request.seed, "test": test, "key": request.key}
+                rows = sample.large_table(table, options, folder, **hashed)
+                frame, drawn = sample.draw_sample(rows, request.columns, wanted)
+                return prepare(frame, request, drawn)
+        except ScanError as reason:
+            note = f"All rows of {table_name(table)} are read: {reason}."
+    if request.key:
+        raise ValueError("--key has no effect: the table is not sampled; leave it out")
+    names = [name for name in column_names(table, options) if name not in request.columns.drop]
+    with output.progress_bar(1.0, "reading") as bar:
+        frame = read_table(table, names, options=options, done=bar.update)
+    taken = {text for texts in ReadingReport.of(frame).gaps.values() for text in texts}
+    unused = [text for text in options.missing if text not in taken]
+    if unused:
+        raise ValueError(f"--missing names {unused[0]!r}, which is not a value of the table")
+    if not note and len(frame) * (1 - request.test_size) > wanted:
+        note = f"All {len(frame):,} rows are used: --train-rows has no effect on such files."
+    prepared = prepare(frame, request)
+    return replace(prepared, notes=(note, *prepared.notes)) if note else prepared
+
+
+def prepare(
+    frame: pd.DataFrame, request: FitRequest, sample: TableSample | None = None
+) -> PreparedTable:
+    """Splits a table by label and group: by default 60 % training, 20 % validation, 20 % test rows.
+
+    Args:
+        frame: the table, without the columns to drop.
+        request: what was asked.
+        sample: how the rows of the table were drawn; None if these are all rows.
+    """
+    columns = replace(request.columns, drop=())
+    weight = None if request.weight is None else _weights(frame, request.weight)
+    table = frame if weight is None else frame.drop(columns=request.weight)
+    people = columns.apply(table, is_only=request.test is None)
+    _check_people(people, columns, request)
+    numbers = people.rows
+
+    def split_table(rows: SplitRows) -> PreparedTable:
+        """The table split in this way; medians and ranges are those of training and validation."""
+        rest_rows = np.concatenate([rows.train, rows.validation])
+        encoder = people.encoder.narrowed(people.features, rest_rows)
+        rest, test = (
+            EncodedRows(
+                encoder.encode(people.features, part),
+                people.labels(part),
+                people.groups(part),
+                None if weight is None else weight[numbers[part]],
+            )
+            for part in (rest_rows, rows.test)
+        )
+        if sample is not None:
+            rest = rest._replace(weight=sample.weights(rest.y, rest.s))
+        n = len(rows.train)
+        training, validation = (
+            EncodedRows(
+                rest.X[part],
+                rest.y.iloc[part],
+                rest.s.iloc[part],
+                None if rest.weight is None else rest.weight[part],
+            )
+            for part in (slice(n), slice(n, None))
+        )
+        uses_groups = columns.use_sensitive
+        return PreparedTable(
+            X=rest.X,
+            training=training,
+            validation=validation,
+            test=test,
+            test_rows=numbers[rows.test],
+            n_rows=len(people) if sample is None else sample.n_rows,
+            n_test=len(rows.test) if sample is None else sample.n_held_out,
+            encoder=encoder,
+            labels=people.values,
+            desirable=columns.desirable(people.values),
+            columns=columns,
+            notes=people.notes if sample is None else (*sample.sentences, *people.notes),
+            groups=describe_groups(people.sensitive, frame, columns.bins) if uses_groups else [],
+            sample=sample,
+        )
+
+    if request.test is not None:
+        return _with_test_file(split_table(people.split(request.seed, 0.0)), request, request.test)
+    if sample is not None:  # the rows to judge on are held out already
+        judged = sample.is_judged[numbers]
+        rest = np.flatnonzero(~judged)
+        rows = three_parts(people.cell[rest], request.seed, test=0.0)
+        return split_table(
+            SplitRows(rest[rows.train], rest[rows.validation], np.flatnonzero(judged))
+        )
+    n_folds = request.folds
+    if n_folds is None:
+        n_folds = FOLDS if len(people) < SMALL_TABLE else 0
+    if not n_folds:
+        return split_table(people.split(request.seed, request.test_size))
+    folds = [split_table(rows) for rows in people.folds(request.seed, n_folds)]
+    everyone = people.split(request.seed, 0.0)
+    tested = np.sort(np.concatenate([fold.test_rows for fold in folds]))
+    judged = np.searchsorted(numbers, tested)
+    note = (
+        f"The audit is a cross-validation: {len(tested):,} rows, each predicted by one of "
+        f"{n_folds} models that was not trained on it. The model that is saved is trained on all "
+        "rows in the same way."
+    )
+    if len(tested) < len(people):
+        note += (
+            f" {len(people) - len(tested):,} rows are not audited: each is the only one of its "
+            "label and group, so a model that is not trained on it has never seen such a row."
+        )
+    prepared = split_table(SplitRows(everyone.train, everyone.validation, judged))
+    return replace(prepared, folds=tuple(folds), notes=(*prepared.notes, note))
+
+
+def _weights(frame: pd.DataFrame, column: str) -> NDArray[np.float64]:
+    """(n,) sample weights, all above 0."""
+    weight = number_column(frame, column, "--weight")
+    wrong = int((~(weight > 0)).sum())
+    if wrong:
+        raise ValueError(
+            f"--weight: {column!r} is missing or not above 0 in {counted(wrong, 'row')}; every row "
+            "needs a weight"
+        )
+    return weight
+
+
+def _with_test_file(prepared: PreparedTable, request: FitRequest, file: str) -> PreparedTable:
+    """The same, with the rows of another file for the test."""
+    encoder, columns, options = prepared.encoder, prepared.columns, request.reading
+    names, weights = column_names(file, options), [request.weight] if request.weight else []
+    columns.check(names)
+    check_named(weights, names, "--weight")
+    check_columns(names, encoder.features_)
+    needed = [columns.target, *columns.sensitive, *encoder.columns_, *weights]
+    # Dates are read as in training.
+    frame = read_table(file, needed, options=options, texts=encoder.date_columns_)
+    label, groups, kept = columns.test_rows(frame, prepared.labels)
+    features, odd = encoder.read(frame.iloc[kept])
+    name = table_name(file)
+    notes = [f"{name}: {sentence}" for sentence in odd.sentences()]
+    if len(kept) < len(frame):
+        n = counted(len(frame) - len(kept), "row")
+        notes.append(f"{name}: {n} left out (no {columns.target}).")
+    weight = _weights(frame, weights[0])[kept] if weights else None
+    return replace(
+        prepared,
+        test=EncodedRows(encoder.encode(features), label, groups, weight),
+        test_rows=kept,
+        n_test=len(kept),
+        notes=(*prepared.notes, *notes),
+    )
+
+
+def _check_people(people: LabelledTable, columns: ColumnRoles, request: FitRequest) -> None:
+    """Refuses what could only fail after training."""
+    if len(people) < LEAST_ROWS:
+        raise ValueError(
+            f"the table has {counted(len(people), 'row')} with a value of {columns.target!r}; at "
+            f"least {LEAST_ROWS} are needed to train, choose and judge a model"
+        )
+    labels = people.values
+    request.cost_matrix(labels)
+    for measure in request.measures if len(labels) > 2 else ():
+        if uses_desirable(measure) and columns.y_desirable is None:
+            # A label such as NA is often no label at all.
+            gap = next((label for label in labels if label in MISSING_TEXTS), None)
+            hint = "" if gap is None else f"; use --missing {gap} if it means a missing value"
+            raise ValueError(
+                f"--measure {measure} needs the desirable value of {columns.target!r}; set "
+                f"--desirable to one of {', '.join(labels)}{hint}"
+            )
 
 
 def fit_prepared(prepared: PreparedTable, request: FitRequest) -> AuditedModel:
@@ -158,11 +388,68 @@ def fit_prepared(prepared: PreparedTable, request: FitRequest) -> AuditedModel:
     output.progress(f"Training {n_models} models, from exactly fair to unconstrained")
     trained = train(prepared, request)
     output.progress("Auditing the model on the test rows")
+    sample = None if request.test is not None else prepared.sample
+    epsilon = float(trained.fair.epsilon)
+    same = ("separate", "tolerance", "exact", "max_unfairness", "min_accuracy", "model", "seed")
+    model = SavedModel(
+        prepared.encoder,
+        trained.fair,
+        prepared.columns,
+        prepared.labels,
+        settings={
+            **{name: getattr(request, name) for name in (*same, "weight")},
+            **{name: list(getattr(request, name)) for name in ("layers", "within", "measures")},
+            "epsilon": epsilon if np.isfinite(epsilon) else None,
+            "costs": dict(request.costs),
+            "desirable": prepared.desirable,
+        },
+        groups=prepared.groups,
+        missing=request.reading.missing,
+        provenance=source,
+        held_out={} if sample is None else sample.table.hashes,
+        seen=SeenRows.of(prepared.X),
+    )
+    audit, judged = _audit_test_rows(prepared, request, trained, model, folds)
+    costs = request.cost_matrix(audit.labels)
+    audits = {} if costs is None else {"fair": audit, "plain": audit.baseline}
+    return AuditedModel(
+        model,
+        trained,
+        audit,
+        prepared,
+        request,
+        judged,
+        notes=(*prepared.notes, *trained.notes),
+        mean_costs={
+            name: float(mean_costs(one.table.mass.sum(axis=0), np.array(costs)))
+            for name, one in audits.items()
+            if one is not None
+        },
+    )
+
+
+def _audit_test_rows(
+    prepared: PreparedTable,
+    request: FitRequest,
+    trained: TrainedModels,
+    model: SavedModel,
+    folds: Sequence[pd.DataFrame],
+) -> tuple[Audit, pd.DataFrame | None]:
+    """Audits a model on the test rows, and what was predicted for them; None if they are counted.
+
+    `folds` are the predictions of a cross-validation, if that stands for the test.
+    """
     test, judged = prepared.test, None
     further: dict[str, Any]
-    held_out: dict[str, Any] = {}
-    if prepared.sample is not None and request.test is None:
-        people, held_out = _held_out(prepared, request, trained), prepared.sample.table.hashes
+    if prepared.sample is not None and request.test is None:  # counted by what models predict
+        from fairgrad.cli.counted import counted_people  # noqa: PLC0415 - for large tables only
+
+        classifiers = [one for one in (trained.fair, trained.plain) if one is not None]
+        models = [replace(model, classifier=one) for one in classifiers]
+        table, columns = prepared.sample.table, prepared.columns
+        needed = dict.fromkeys([columns.target, *columns.sensitive, *model.needed])
+        held_out = table.held_out(list(needed))
+        people = counted_people(held_out, models, table.source.name, request.reading, columns)
         frame = people.frame
         rows = (people.truth(), frame[PREDICTED], people.columns.groups(frame, people.times))
         further = {"sample_weight": people.counts}
@@ -186,31 +473,7 @@ def fit_prepared(prepared: PreparedTable, request: FitRequest) -> AuditedModel:
         remarks=guessed_desirable(prepared.columns, prepared.labels),
         **further,
     )
-    model = _saved(
-        prepared,
-        request,
-        trained.fair,
-        settings=_settings(prepared, request, trained),
-        provenance=source,
-        held_out=held_out,
-        seen=SeenRows.of(prepared.rest.X),
-    )
-    return AuditedModel(model, trained, audit, prepared, request, judged, source)
-
-
-def _held_out(
-    prepared: PreparedTable, request: FitRequest, trained: TrainedModels
-) -> AuditedPeople:
-    """The rows held out of a large table, counted by what the models predict for them."""
-    from fairgrad.cli.counted import counted_people  # noqa: PLC0415 - for large tables only
-
-    assert prepared.sample is not None  # noqa: S101 - for type checkers
-    table, columns = prepared.sample.table, prepared.columns
-    classifiers = [one for one in (trained.fair, trained.plain) if one is not None]
-    models = [_saved(prepared, request, one) for one in classifiers]
-    needed = dict.fromkeys([columns.target, *columns.sensitive, *models[0].needed])
-    rows = table.held_out(list(needed))
-    return counted_people(rows, models, table.source.name, request.reading, columns)
+    return audit, judged
 
 
 def judge(prepared: PreparedTable, trained: TrainedModels, fold: int = 0) -> pd.DataFrame:
@@ -227,42 +490,12 @@ def judge(prepared: PreparedTable, trained: TrainedModels, fold: int = 0) -> pd.
     return pd.DataFrame(columns)
 
 
-def _saved(
-    prepared: PreparedTable, request: FitRequest, classifier: Any, **known: Any
-) -> SavedModel:
-    """A classifier with the columns it was fitted to, and what else is known of it."""
-    steps = [("features", prepared.encoder), ("classifier", classifier)]
-    return SavedModel(
-        pipeline=Pipeline(steps),
-        columns=prepared.columns,
-        labels=prepared.labels,
-        groups=prepared.groups,
-        missing=request.reading.missing,
-        **known,
-    )
-
-
-def _settings(
-    prepared: PreparedTable, request: FitRequest, trained: TrainedModels
-) -> dict[str, Any]:
-    """What a model was trained for, as plain values."""
-    epsilon = float(trained.fair.epsilon)
-    same = ("separate", "tolerance", "exact", "max_unfairness", "min_accuracy", "model", "seed")
-    return {
-        **{name: getattr(request, name) for name in (*same, "weight")},
-        **{name: list(getattr(request, name)) for name in ("layers", "within", "measures")},
-        "epsilon": epsilon if np.isfinite(epsilon) else None,
-        "costs": dict(request.costs),
-        "desirable": prepared.desirable,
-    }
-
-
 def train(prepared: PreparedTable, request: FitRequest) -> TrainedModels:
     """Trains models from exactly fair to unconstrained, and chooses one on the validation rows.
 
     Networks are trained in one pass, and decisions use the same boosted trees.
     """
-    if prepared.n_training > MANY_ROWS:
+    if len(prepared.training.y) > MANY_ROWS:
         gc.collect()  # the table is gone by now: its memory is for the training
     epsilons = _epsilons(prepared, request)
     if request.points is not None:
@@ -291,18 +524,20 @@ def train(prepared: PreparedTable, request: FitRequest) -> TrainedModels:
     plain = int(is_plain.argmax()) if is_plain.any() else None
     # Exactly this class: subclasses are libraries' hints to programmers.
     notes = [str(one.message) for one in caught if one.category is UserWarning]
-    notes += _about_awareness(models[chosen], prepared.columns)
+    if prepared.columns.use_sensitive:
+        notes.append(_awareness_note(models[chosen], prepared.columns.sensitive))
     judged = frontier.audits_["validation"]
     if plain is not None and (judged[chosen].predicted == judged[plain].predicted).all():
         notes.append(f"{SAME_DECISIONS} on all validation rows: fairness changes nothing here.")
-    faults = [str(one.message) for one in caught if one.category is FairnessWarning]
+    faults = dict.fromkeys(str(one.message) for one in caught if one.category is FairnessWarning)
     return TrainedModels(
         models[chosen],
         None if plain is None else models[plain],
         frontier if request.points is not None else None,
         chosen,
         notes=tuple(map(in_terms, dict.fromkeys(notes))),
-        warned=tuple(dict.fromkeys(faults)),
+        faults=tuple(map(in_terms, faults)),
+        page_faults=tuple(in_terms(fault, on_pages=True) for fault in faults),
     )
 
 
@@ -312,43 +547,27 @@ def in_terms(sentence: str, *, on_pages: bool = False) -> str:
     return re.sub(pattern, lambda match: TERMS[match[0]][on_pages], sentence)
 
 
-def _largest_epsilon(prepared: PreparedTable, request: FitRequest) -> float:
-    """The tolerance as an epsilon.
+def _epsilons(prepared: PreparedTable, request: FitRequest) -> NDArray[np.float64]:
+    """The epsilons that `fit` trains with, and `frontier` among others; infinity is plain.
 
-    If all rates are at least a ratio of the highest, none is further from the overall rate m than
-    ``(1 - ratio) m / ratio``. Rates of a fair model are about those of the labels.
+    The largest but infinity is the tolerance. If all rates are at least a ratio of the highest,
+    none is further from the overall rate m than ``(1 - ratio) m / ratio``. Rates of a fair model
+    are about those of the labels.
     """
     ratio = tolerated_ratio(request.tolerance)
     if ratio is None:
-        return float(request.tolerance)
-    rate = float((prepared.training.y == prepared.desirable).mean())
-    return (1 - ratio) * rate / max(ratio, 0.5)
-
-
-def _epsilons(prepared: PreparedTable, request: FitRequest) -> NDArray[np.float64]:
-    """The epsilons that `fit` trains with, and `frontier` among others; infinity is plain."""
+        largest = float(request.tolerance)
+    else:
+        rate = float((prepared.training.y == prepared.desirable).mean())
+        largest = (1 - ratio) * rate / max(ratio, 0.5)
     steps = STEPS[:1] if request.exact else STEPS
-    return np.unique([*(_largest_epsilon(prepared, request) * np.array(steps)), np.inf])
+    return np.unique([*(largest * np.array(steps)), np.inf])
 
 
 def _choose(frontier: Frontier, prepared: PreparedTable, request: FitRequest) -> int:
-    """The position of the model that was asked for; warns if something is wrong with it."""
-    if request.max_unfairness is not None or request.min_accuracy is not None:
-        return frontier.choose(  # which warns
-            max_unfairness=request.max_unfairness, min_accuracy=request.min_accuracy
-        )
-    if request.exact:
-        frontier.warn_of_fault(0, "epsilon")
-        return 0
-    chosen = _likely_fair(frontier, prepared, request)
-    tolerated = request.tolerance if isinstance(request.tolerance, float) else None
-    frontier.warn_of_fault(chosen, "tolerance", tolerated)
-    return chosen
+    """The position of the model that was asked for; warns if something is wrong with it.
 
-
-def _likely_fair(frontier: Frontier, prepared: PreparedTable, request: FitRequest) -> int:
-    """The position of the most accurate model that is likely to be judged fair on the test rows.
-
+    By default it is the most accurate model that is likely to be judged fair on the test rows.
     `frontier` trains further models, which are only shown: it chooses the one that `fit` does.
 
     If too few validation rows make any model likely, their noise should not choose: half of the
@@ -356,7 +575,15 @@ def _likely_fair(frontier: Frontier, prepared: PreparedTable, request: FitReques
     accurate than the model with the best chance to pass (.766 against .758 by demographic parity)
     and was judged fair about as often (6 against 7 times).
     """
-    offered = np.flatnonzero(np.isin(frontier.points_["epsilon"], _epsilons(prepared, request)))
+    if request.max_unfairness is not None or request.min_accuracy is not None:
+        return frontier.choose(  # which warns
+            max_unfairness=request.max_unfairness, min_accuracy=request.min_accuracy
+        )
+    if request.exact:
+        frontier.warn_of_fault(0, "epsilon")
+        return 0
+    wanted = _epsilons(prepared, request)
+    offered = np.flatnonzero(np.isin(frontier.points_["epsilon"], wanted))
     rows, judged = prepared.validation, frontier.audits_["validation"]
     audits = [
         audit_as_asked(
@@ -369,16 +596,18 @@ def _likely_fair(frontier: Frontier, prepared: PreparedTable, request: FitReques
         )
         for one in (judged[int(position)] for position in offered)
     ]
-    try:
+    gap_to_half = np.abs(frontier.points_["epsilon"].to_numpy()[offered] - wanted[-2] / 2)
+    position = int(gap_to_half.argmin())
+    with suppress(ValueError):  # nothing is more accurate than one label for everybody
         costs = request.cost_matrix(audits[0].labels)
         candidacy = likeliest(audits, prepared.n_test, costs)
         # A ratio of rates says too little about epsilons to fall back on half of it.
         if candidacy.chance >= LIKELY or isinstance(request.tolerance, str):
-            return int(offered[candidacy.position])
-    except ValueError:  # nothing is more accurate than one label for everybody
-        pass
-    margin = _largest_epsilon(prepared, request) / 2
-    return int(offered[np.abs(frontier.points_["epsilon"].to_numpy()[offered] - margin).argmin()])
+            position = candidacy.position
+    chosen = int(offered[position])
+    tolerated = request.tolerance if isinstance(request.tolerance, float) else None
+    frontier.warn_of_fault(chosen, "tolerance", tolerated)
+    return chosen
 
 
 def audit_as_asked(
@@ -389,7 +618,7 @@ def audit_as_asked(
         y,
         predicted,
         s,
-        measures=request.measure_on(prepared.columns.sensitive),
+        measures=request.measure_on(),
         tolerance=audit_tolerance(request.tolerance, request.measures),
         min_group=request.min_group,
         y_desirable=prepared.desirable,
@@ -398,25 +627,22 @@ def audit_as_asked(
     )
 
 
-def _about_awareness(model: Any, columns: ColumnRoles) -> list[str]:
+def _awareness_note(model: Any, sensitive: Sequence[str]) -> str:
     """What the reader should know of a model that uses sensitive columns to predict."""
-    if not columns.use_sensitive:
-        return []
-    names = " and ".join(columns.sensitive)
-    note = f"The model uses {names} to predict; check that the law allows it."
+    note = f"The model uses {' and '.join(sensitive)} to predict; check that the law allows it."
     if isinstance(model, FairGradClassifier) and model.levels_unknown_ is not None:
         known, unknown = (np.nanmean(np.abs(f)) for f in (model.levels_, model.levels_unknown_))
         note += (
             " If no value were known, its unfairness in training would be "
             f"{unknown:.3f} instead of {known:.3f}."
         )
-    return [note]
+    return note
 
 
 def _estimator(prepared: PreparedTable, request: FitRequest) -> Any:
     """An unfitted linear model or network, or unfitted fair decisions on boosted trees."""
     shared = {
-        "fairness_measure": request.measure_on(prepared.columns.sensitive),
+        "fairness_measure": request.measure_on(),
         "y_desirable": prepared.desirable,
         "min_group": request.min_group,
         "use_sensitive": prepared.columns.use_sensitive,
@@ -424,8 +650,8 @@ def _estimator(prepared: PreparedTable, request: FitRequest) -> Any:
         "random_state": request.seed,
         "verbose": "auto" if output.shows_progress() else False,
     }
-    if request.grows_trees:
-        return FairDecisionClassifier(boosted_trees(request, prepared.n_training), **shared)
+    if request.model in TREES:
+        return FairDecisionClassifier(boosted_trees(request, len(prepared.training.y)), **shared)
     further: dict[str, Any] = {} if request.epochs is None else {"max_iter": request.epochs}
     if request.layers:  # the paper's: without these, deep ones swing too much to be made fair
         further |= {"hidden_layer_sizes": request.layers, "dropout": 0.2}
@@ -438,7 +664,7 @@ def boosted_trees(request: FitRequest, n_rows: int) -> Any:
     Leaves hold at least 100 rows; in small tables a two-hundredth of the rows, but at least 20.
     """
     leaf_rows = min(100, max(20, n_rows // 200))
-    shared = {"n_estimators": request.epochs or TREES, "random_state": request.seed}
+    shared = {"n_estimators": request.epochs or N_TREES, "random_state": request.seed}
     library = import_module(f"fairgrad.{request.model}")  # optional
     if request.model == "xgboost":
         return library.FairGradXGBClassifier(
