@@ -118,7 +118,7 @@ def test_tensors_and_arrays_do_the_same(weighted, mean):
         CrossEntropyLoss(y[5:], s[5:], "equalized_odds_all", fairness_rate=0.5, reduction=mean)
         for _ in range(2)
     )
-    two.state._is_on_cpu = False  # noqa: SLF001 - as on any other device
+    two.state.is_compiled = False  # takes the path of accelerators
     for _ in range(3):
         first = one(scores.requires_grad_(), y, s, weight)
         torch.testing.assert_close(two(scores, y, s, weight), first)

@@ -10,6 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+import numpy as np
 import torch
 
 from fairgrad import dual
@@ -17,9 +18,7 @@ from fairgrad import dual
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from torch import Tensor
-
-    from fairgrad.torch.cells import CellLookup, LookupTable
+    from fairgrad.torch.cells import CellLookup
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -67,121 +66,60 @@ is_compiled = compiled_code is not None
 """Whether steps on the CPU are compiled code; if not, they are tensor operations."""
 
 
-class CompiledStep:
-    """`fairgrad.dual.step` for one problem, on tensors of the CPU in double precision."""
+def prepare(constants: dual.Constants, lookup: CellLookup | None = None) -> tuple[Any, Any]:
+    """`fairgrad.dual.step` for one problem, as compiled steps and epochs take it.
 
-    def __init__(self, constants: dual.Constants, lookup: CellLookup | None = None) -> None:
-        n_sides, n_levels = constants.bound.shape
-        n_cells = len(constants.per_share)
-        least = -math.inf if constants.least_weight is None else constants.least_weight
+    Args:
+        constants: NumPy arrays.
+        lookup: finds the cells of batches; linear epochs need none.
 
-        def expand(setting: Any, size: int) -> Tensor:
-            one = torch.as_tensor(setting, dtype=torch.float64, device="cpu")
-            return one.expand(size).contiguous()
-
-        arrays = (
-            constants.c0,
-            constants.value,
-            constants.share,
-            constants.bound,
-            constants.floor,
-            constants.ceiling,
-            constants.per_share,
-            expand(constants.fairness_rate, n_levels),
-            expand(constants.proportional_rate, n_levels),
-            expand(constants.error_memory, n_cells),
-            expand(least, n_cells),
-            constants.row,
-            constants.cell,
-            constants.block,
-        )
-        # Their memory stays as it is even if the buffers get other memory.
-        tables = [] if lookup is None else [table.detach() for table in lookup.buffers()]
-        self._alive = (arrays, tables)  # the problem holds nothing but their addresses
-        auto = constants.auto
-        rates = (0.0, 1.0, 1.0) if auto is None else (auto.per_rows, auto.horizon, auto.pool)
-        self.problem = compiled_code.prepare(
-            (
-                n_cells,
-                n_cells if lookup is None else lookup.n_slots,
-                n_levels,
-                n_sides,
-                len(constants.row),
-                constants.n_blocks,
-                constants.n_label_rows,
-                constants.n_problems,
-                0 if lookup is None else lookup.n_columns,
-            ),
-            (dual.TINY, dual.BORROWED, dual.LEAST_LOSS, *rates),
-            tuple(0 if array is None else array.data_ptr() for array in arrays),
-            () if lookup is None else _tables(lookup),
-        )
-
-    def run(
-        self,
-        label: Tensor,
-        s: Tensor,
-        sample_weight: Tensor | None,
-        scores: Tensor,
-        wrong: Tensor | None,
-        losses: Tensor | None,
-        places: tuple[int, ...],
-        factors: Tensor,
-        mean: bool = True,
-        update: bool = True,
-        by_class: bool = False,
-    ) -> float | None:
-        """One step on a batch: writes each row's factor, gives what to add to the weighted sum.
-
-        All tensors are contiguous and on the CPU.
-
-        Args:
-            label: (N,) labels.
-            s: (N,) sensitive values, or (N, columns).
-            sample_weight: (N,) in double precision, or None for ones.
-            scores: (N, classes) in single precision, whose highest entry is the prediction.
-            wrong: (N,) which predictions are wrong, as bytes; instead of scores.
-            losses: (N,) log losses in single precision, if rows of negative weight are opposed.
-                Or, `by_class`, (N, classes) log-probabilities.
-            places: the memory of the state, in the order of `dual.State`; changed in place.
-            factors: (N,) in single precision; `by_class` (N, classes) of the log-probabilities.
-            mean: whether factors are divided by the weight of the rows not ignored.
-            update: whether the state changes.
-            by_class: see above.
-
-        Returns:
-            None if a value was never seen, a label has no score or all are to be ignored. Nothing
-            has changed then.
-        """
-        offset: float | None = compiled_code.step(
-            self.problem,
-            label.shape[0],
-            scores.shape[1] if wrong is None else 0,
-            mean,
-            update,
-            label.data_ptr(),
-            s.data_ptr(),
-            scores.data_ptr() if wrong is None else 0,
-            0 if wrong is None else wrong.data_ptr(),
-            0 if sample_weight is None else sample_weight.data_ptr(),
-            0 if losses is None else losses.data_ptr(),
-            *places,
-            factors.data_ptr(),
-            by_class,
-        )
-        return offset
-
-
-def is_single(tensor: Tensor) -> bool:
-    """Whether compiled code can read it; subclasses may have no memory of their own."""
-    return type(tensor) is torch.Tensor and tensor.dtype is torch.float32 and tensor.is_contiguous()
-
-
-def _tables(lookup: CellLookup) -> tuple[tuple[int, int, int], ...]:
-    def table(entry: LookupTable | None) -> tuple[int, int, int]:
-        if entry is None:
-            return 0, 0, 0
-        entries = lookup.get_buffer(entry.name)
-        return entry.first, len(entries), entries.data_ptr()
-
-    return tuple(map(table, (lookup.label, lookup.joint, *lookup.columns)))
+    Returns:
+        The problem, and the memory that it reads; both have to be kept while it is used.
+    """
+    n_sides, n_levels = constants.bound.shape
+    n_cells = len(constants.per_share)
+    least = -math.inf if constants.least_weight is None else constants.least_weight
+    arrays = [
+        constants.c0,
+        constants.value,
+        constants.share,
+        constants.bound,
+        constants.floor,
+        constants.ceiling,
+        constants.per_share,
+        np.full(n_levels, constants.fairness_rate, dtype=np.float64),
+        np.full(n_levels, constants.proportional_rate, dtype=np.float64),
+        np.full(n_cells, constants.error_memory, dtype=np.float64),
+        np.full(n_cells, least, dtype=np.float64),
+        constants.row,
+        constants.cell,
+        constants.block,
+    ]
+    arrays = [None if array is None else np.ascontiguousarray(array) for array in arrays]
+    n_slots, n_columns, tables, entries = n_cells, 0, [], []
+    if lookup is not None:
+        n_slots, n_columns = lookup.n_slots, len(lookup.columns)
+        for table in (lookup.label, lookup.joint, *lookup.columns):
+            # The memory of a detached buffer stays as it is even if the buffer gets another.
+            own = torch.empty(0) if table is None else lookup.get_buffer(table.name).detach()
+            tables.append((0 if table is None else table.first, len(own), own.data_ptr()))
+            entries.append(own)
+    auto = constants.auto
+    rates = (0.0, 1.0, 1.0) if auto is None else (auto.per_rows, auto.horizon, auto.pool)
+    problem = compiled_code.prepare(
+        (
+            n_cells,
+            n_slots,
+            n_levels,
+            n_sides,
+            len(constants.row),
+            constants.n_blocks,
+            constants.n_label_rows,
+            constants.n_problems,
+            n_columns,
+        ),
+        (dual.TINY, dual.BORROWED, dual.LEAST_LOSS, *rates),
+        tuple(0 if array is None else array.ctypes.data for array in arrays),
+        tuple(tables),
+    )
+    return problem, (arrays, entries)

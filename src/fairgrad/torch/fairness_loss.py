@@ -27,6 +27,7 @@ from fairgrad.measures import (
     uses_desirable,
 )
 from fairgrad.torch.cells import BatchCounts
+from fairgrad.torch.compiled import compiled_code
 from fairgrad.torch.monitor import distinct
 from fairgrad.torch.multipliers import Multipliers, check_can_update
 from fairgrad.torch.processes import Processes
@@ -318,10 +319,8 @@ class FairLoss(nn.Module):
             and type(input) is type(target) is type(s) is Tensor
             and input.dtype is torch.float32
             and target.dtype is s.dtype is torch.int64
-            and input.ndim == 2
-            and target.ndim == 1
-            and target.shape == s.shape
-            and input.shape[0] == target.shape[0] != 0
+            and len(shape := input.shape) == 2
+            and shape[:1] == target.shape == s.shape
             and input.is_cpu
             and target.is_cpu
             and s.is_cpu
@@ -341,8 +340,11 @@ class FairLoss(nn.Module):
                 logs = torch.log_softmax(input, 1) if is_entropy else input
                 flat = logs.view(-1)
                 factor = torch.empty_like(flat)
-                arguments = (target, s, None, input, None, logs, places, factor)
-                offset = state.compiled.run(*arguments, by_class=True)
+                offset = compiled_code.step(
+                    state.problem, *shape, True, True,  # noqa: FBT003 - a mean, and an update
+                    target.data_ptr(), s.data_ptr(), input.data_ptr(), 0, 0, logs.data_ptr(),
+                    *places, factor.data_ptr(), True,  # noqa: FBT003 - factors of classes
+                )  # fmt: skip
                 if offset is not None:  # else the batch is unusual, or wrong
                     self._last[:] = logs.detach(), target, None
                     total: Tensor = flat.dot(factor)

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from fairgrad import dual
 from fairgrad.groups import count_rows
 from fairgrad.torch.cells import CellLookup
-from fairgrad.torch.compiled import CompiledStep, is_compiled, is_single
+from fairgrad.torch.compiled import compiled_code, is_compiled, prepare
 from fairgrad.torch.monitor import Watch
 from fairgrad.torch.reading import best_class
 
@@ -74,9 +74,9 @@ class Multipliers(nn.Module):
             self.register_buffer("label_classes", labels, persistent=False)
         self.is_compiled = is_compiled and self.n_outcomes == len(groups) == 1
         self.reads_scores = reading.predict is best_class
-        self.compiled: Any = None  # a CompiledStep, once it is needed
+        self.problem: Any = None  # for the compiled step, once it is needed
+        self._memory: Any = None  # what the problem reads
         self._known_places: tuple[int, ...] = ()
-        self._is_on_cpu = True
         self.watch = Watch(groups, is_auto=constants.auto is not None, ignore_index=ignore_index)
         bounds = ("c0", "lower", "upper")
         self.fingerprint = _fingerprint(
@@ -91,8 +91,7 @@ class Multipliers(nn.Module):
     def set_rate(self, rate: float) -> None:
         """Changes the constant rate."""
         self._arrays = replace(self._arrays, fairness_rate=rate)
-        self._constants = replace(self._constants, fairness_rate=rate)
-        self._known_places = ()
+        self._place_constants()
 
     def take_over(
         self, other: Multipliers, names: dict[str, list[str]], own_names: dict[str, list[str]]
@@ -157,14 +156,28 @@ class Multipliers(nn.Module):
                 and (sample_weight is None or sample_weight.is_cpu)
                 and (places := self.readable_places()) is not None
             ):
-                wrong = None
-                if not (self.reads_scores and is_single(scores) and scores.ndim == 2):
+                label, s, wrong = label.contiguous(), s.contiguous(), None
+                if not (self.reads_scores and _is_single(scores) and scores.ndim == 2):
                     wrong = self._outcome(scores, label).to(torch.uint8).contiguous()
-                read = losses if losses is not None and is_single(losses) else None
+                read = losses if losses is not None and _is_single(losses) else None
                 factors = torch.empty(label.shape, dtype=torch.float32, device="cpu")
-                args = (label.contiguous(), s.contiguous(), sample_weight, scores, wrong)
-                offset = self.compiled.run(*args, read, places, factors, mean, update)
-                if offset is None:
+                offset: float | None = compiled_code.step(
+                    self.problem,
+                    len(label),
+                    scores.shape[1] if wrong is None else 0,
+                    mean,
+                    update,
+                    label.data_ptr(),
+                    s.data_ptr(),
+                    scores.data_ptr() if wrong is None else 0,
+                    0 if wrong is None else wrong.data_ptr(),
+                    0 if sample_weight is None else sample_weight.data_ptr(),
+                    0 if read is None else read.data_ptr(),
+                    *places,
+                    factors.data_ptr(),
+                    False,  # noqa: FBT003 - losses and factors are of rows, not of classes
+                )
+                if offset is None:  # a label or sensitive value was never seen
                     raise ValueError(self.lookup.explain(label, s))
                 if losses is None or read is not None:
                     return factors, offset
@@ -180,7 +193,7 @@ class Multipliers(nn.Module):
         """Where the state is in memory; None if the compiled step cannot be taken now."""
         if (
             torch.compiler.is_compiling()
-            or not (self.is_compiled and self._is_on_cpu and self.processes.is_alone)
+            or not (self.is_compiled and self.processes.is_alone)
             or _graph_task() != NO_GRAPH_TASK
             or _transform() is not None
         ):
@@ -191,20 +204,18 @@ class Multipliers(nn.Module):
             held["seen"].data_ptr(),
         )  # fmt: skip
         # Memory at the same place as in the last step is the same: nobody else has got it.
-        if places != self._known_places and not self._can_read(places):
-            return None
+        if places != self._known_places:  # frameworks may replace buffers
+            if not all(
+                type(one) is Tensor
+                and one.is_cpu
+                and one.dtype is torch.float64
+                and one.is_contiguous()
+                for one in self.state
+            ):
+                return None
+            self.problem, self._memory = prepare(self._arrays, self.lookup)
+            self._known_places = places
         return places
-
-    def _can_read(self, places: tuple[int, ...]) -> bool:
-        """Prepares the compiled step, if it can read the state: frameworks may replace buffers."""
-        if not all(
-            type(tensor) is Tensor and tensor.dtype is torch.float64 and tensor.is_contiguous()
-            for tensor in self.state
-        ):
-            return False
-        self.compiled = CompiledStep(self._arrays.convert(torch.from_numpy), self.lookup)
-        self._known_places = places
-        return True
 
     def _outcome(self, scores: Tensor, label: Tensor) -> Tensor:
         """(N,) whether predictions are wrong, or what is predicted (`CellLookup.outcome`)."""
@@ -311,6 +322,7 @@ class Multipliers(nn.Module):
             return tensor.to(self.rows.device)
 
         self._constants = self._arrays.convert(exact)
+        self._known_places = ()
 
     def check_devices(self, label: Tensor, s: Tensor, sample_weight: Tensor | None = None) -> None:
         """Raises a ValueError if a batch and the state are not on one device."""
@@ -350,7 +362,7 @@ class Multipliers(nn.Module):
         return net.float()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "compiled": None, "_known_places": ()}  # addresses
+        return {**self.__dict__, "problem": None, "_memory": None, "_known_places": ()}
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Multipliers:
         """Follows its parent to another device but not to another precision."""
@@ -364,8 +376,6 @@ class Multipliers(nn.Module):
 
         super()._apply(move, recurse)  # type: ignore[no-untyped-call]
         self._place_constants()
-        self._known_places = ()
-        self._is_on_cpu = self.rows.is_cpu
         return self
 
     def get_extra_state(self) -> Tensor:
@@ -418,6 +428,11 @@ def check_can_update() -> None:
         raise RuntimeError(IN_BACKWARD)
     elif _transform() is not None:
         raise RuntimeError(TRANSFORMED)
+
+
+def _is_single(tensor: Tensor) -> bool:
+    """Whether compiled code can read it; subclasses may have no memory of their own."""
+    return type(tensor) is Tensor and tensor.dtype is torch.float32 and tensor.is_contiguous()
 
 
 def _oppose(factors: Tensor, losses: Tensor) -> tuple[Tensor, Tensor]:

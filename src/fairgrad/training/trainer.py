@@ -18,7 +18,7 @@ from torch import Tensor
 from fairgrad import dual
 from fairgrad.checks import warn
 from fairgrad.progress import ProgressBar
-from fairgrad.torch.compiled import CompiledStep, compiled_code, is_compiled, on_cpu
+from fairgrad.torch.compiled import compiled_code, is_compiled, on_cpu, prepare
 from fairgrad.training.plan import Batches, TrainingPlan
 from fairgrad.training.stack import History, Stack, StackParts, State
 
@@ -133,7 +133,7 @@ class LinearEpochs:
         self.stack, plan, fairness, table = stack, stack.plan, stack.fairness, stack.table
         n_members, n_features, n_outputs = len(stack.members), stack.sizes[0], stack.sizes[-1]
         self.batches = batches = Batches(stack.rows, plan.seed, plan.batch_size)
-        n_cells, step = fairness.n_cells, CompiledStep(fairness.constants.convert(torch.from_numpy))
+        n_cells, (problem, memory) = fairness.n_cells, prepare(fairness.constants)
         n_steps = plan.epochs * batches.n_steps
         factors = plan.rate_factor(np.arange(n_steps) / n_steps)
         self.factors = torch.from_numpy(factors).view(plan.epochs, -1)
@@ -205,8 +205,8 @@ class LinearEpochs:
         )
         contiguous = [None if array is None else array.contiguous() for array in arrays]
         addresses = tuple(0 if array is None else array.data_ptr() for array in contiguous)
-        self.models = compiled_code.prepare_models(step.problem, tuple(map(int, sizes)), addresses)
-        self._alive = contiguous, step  # the models hold nothing but their addresses
+        self.models = compiled_code.prepare_models(problem, tuple(map(int, sizes)), addresses)
+        self._alive = contiguous, problem, memory  # the models hold nothing but their addresses
 
     def run(self, progress: bool | None) -> Training | None:
         """Trains all epochs; None if a number is not finite: single steps stop such members."""

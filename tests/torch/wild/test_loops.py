@@ -75,7 +75,7 @@ def test_the_measure_as_in_0_2_0_of_groups_that_0_2_0_did_not_know(measure):
 def test_bad_sample_weights_never_stay_in_the_state():
     """On an accelerator they are not looked at, as that would wait: the state stays finite."""
     criterion = make()
-    criterion.state._is_on_cpu = False  # noqa: SLF001 - takes the path of accelerators
+    criterion.state.is_compiled = False  # takes the path of accelerators
     weight = torch.ones(N, dtype=torch.float64)
     for bad in (torch.nan, torch.inf, -1.0):
         weight[3] = bad
