@@ -119,11 +119,11 @@ def test_the_last_step_finds_a_good_threshold():
     np.testing.assert_allclose(wide.lower, -2 * bound)
     np.testing.assert_allclose(wide.upper, 2 * bound)
     found = layers.keep_bounds()
-    assert layers.judged[0].worst > 0  # there is something to do
-    assert found.worst == 0
+    assert layers.judged[0].figures.worst > 0  # there is something to do
+    assert found.figures.worst == 0
     decided = (found.layer[0, 0] * x + found.layer[0, 1] > 0).astype(int)
-    assert np.mean(decided == y) == pytest.approx(1 - found.error)
-    assert 1 - found.error == pytest.approx(most_accurate, abs=0.02)
+    assert np.mean(decided == y) == pytest.approx(1 - found.figures.error)
+    assert 1 - found.figures.error == pytest.approx(most_accurate, abs=0.02)
 
 
 def test_small_groups_do_not_steer_and_are_named():

@@ -25,6 +25,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fairgrad.aware import AwareRouting, with_values
 from fairgrad.checks import is_number, naming_rows, warn
 from fairgrad.columns import as_pandas
+from fairgrad.decisions import largest
 from fairgrad.evaluate import cell_rates, levels_of, predicted_index
 from fairgrad.groups import MIN_GROUP
 from fairgrad.measures import LargeGroups, constraints_of, desirable_labels, uses_desirable
@@ -109,22 +110,6 @@ EPOCH_PENALTY = 1e3
 
 PIECE = 16_384
 """Rows scored at a time."""
-
-
-class ConstrainedRows(NamedTuple):
-    """Rows that a model must keep epsilon on.
-
-    Attributes:
-        X: their features, as the network was trained on them.
-        rows: their labels, groups and weights.
-        constraints: on their cells, with slack.
-        kind: "training", "validation" or both.
-    """
-
-    X: Any
-    rows: GroupedRows
-    constraints: Constraints
-    kind: str
 
 
 class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # untyped bases
@@ -325,38 +310,25 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         tags.input_tags.sparse = True
         return tags
 
-    def _set_up(self, rows: FittingRows) -> None:
-        """Sets everything that is decided once, by the first rows."""
-        self.classes_ = rows.classes
-        self.sensitive_encoder_ = rows.encoder
-        self.seed_ = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        n_features = rows.X.shape[1]
-        self.offset_, self.scale_ = np.zeros(n_features), np.ones(n_features)
-        hidden = np.atleast_1d(np.asarray(self.hidden_layer_sizes, dtype=int))
-        self.hidden_ = tuple(hidden.tolist())
-        if self.standardize:
-            self.offset_, self.scale_ = rows.scaling
-
-    @property
-    def _usual(self) -> Schedule:
-        return NETWORK if self.hidden_ else LINEAR
-
     @property
     def _sizes(self) -> tuple[int, ...]:
         """Inputs, units and outputs of the network; two classes have one output, the margin."""
         n_classes = len(self.classes_)
         return len(self.scale_), *self.hidden_, 1 if n_classes == 2 else n_classes
 
-    def _members(self, rows: FittingRows) -> list[Member]:
+    def _constraints(self, rows: FittingRows, people: GroupedRows) -> Constraints:
+        """What is asked of the cells of some rows, with slack."""
+        exact = constraints_of(rows.measure, people.groups, y_desirable=self.y_desirable)
+        return exact.slacken_for(people, self.epsilon)
+
+    def _members(self, rows: FittingRows, usual: Schedule) -> list[Member]:
         """The models to train: one for each rate, or at the rate given, and last a plain one."""
         from fairgrad.training import Member  # noqa: PLC0415 - linear models predict without PyTorch
 
-        rate = self._usual.learning_rate if self.learning_rate == "auto" else self.learning_rate
+        rate = usual.learning_rate if self.learning_rate == "auto" else self.learning_rate
         common: dict[str, Any] = {"learning_rate": rate, "weight_decay": self.weight_decay}
         if not rows.is_plain:
-            people = rows.people(None)
-            exact = constraints_of(rows.measure, people.groups, y_desirable=self.y_desirable)
-            common["epsilon"] = exact.slacken_for(people, self.epsilon).slack
+            common["epsilon"] = self._constraints(rows, rows.people(None)).slack
         if self.fairness_rate != "auto":
             if not is_number(self.fairness_rate):
                 raise ValueError(
@@ -373,46 +345,41 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
             for r, proportional in (*((slower * r, p) for r, p in rates), (0.0, 0.0))
         ]
 
-    def _train(
-        self,
-        rows: FittingRows,
-        members: Sequence[Member],
-    ) -> Training:
+    def _train(self, rows: FittingRows, members: Sequence[Member], usual: Schedule) -> Training:
         """Trains models as one stack; the last member is plain."""
         from fairgrad.training import TrainingPlan, train  # noqa: PLC0415 - as above
 
-        usual, epochs = self._usual, self.max_iter
+        epochs = self.max_iter
         if epochs == "auto":
             steps = math.ceil(len(rows) / self.batch_size)
             most = max(LEAST_EPOCHS, math.ceil(usual.most_steps / steps))
             epochs = min(max(usual.epochs, math.ceil(usual.least_steps / steps)), most)
         elif isinstance(epochs, str):
             raise ValueError(f"max_iter: expected a whole number or 'auto', got {epochs!r}.")
-        settings: dict[str, Any] = {
-            "hidden": self.hidden_,
-            "dropout": self.dropout,
-            "epochs": epochs,
-            "batch_size": self.batch_size,
-            "solver": usual.solver,
-            "schedule": "cosine",
-            "average_last": AVERAGED_SHARE,
-            "seed": self.seed_,
-            "fairness_measure": None if rows.is_plain else rows.measure,
-            "y_desirable": self.y_desirable,
-            "cost_matrix": self.cost_matrix,
-        }
+        plan = TrainingPlan(
+            hidden=self.hidden_,
+            dropout=self.dropout,
+            epochs=epochs,
+            batch_size=self.batch_size,
+            solver=usual.solver,
+            schedule="cosine",
+            average_last=AVERAGED_SHARE,
+            seed=self.seed_,
+            fairness_measure=rows.measure,
+            y_desirable=self.y_desirable,
+            cost_matrix=self.cost_matrix,
+        )
         table = rows.table(Scaling(self.offset_, self.scale_))
         trained = train(
             table,
             members,
-            TrainingPlan(**settings),
+            plan,
             rows=rows.training,
             validation=rows.held,
             progress=None if self.verbose == "auto" else bool(self.verbose),
         )
         if trained.interrupted:
-            n = len(trained.history)
-            warn(f"Training was interrupted after {n} epochs.")
+            warn(f"Training was interrupted after {len(trained.history)} epochs.")
         elif not self.hidden_ and self.max_iter == "auto":
             self._finish_plain(rows, table, trained)
         return trained
@@ -424,18 +391,18 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         understated, and the search would start from a model that is less accurate than it could be.
         """
         index: Any = slice(rows.n) if rows.training is None else rows.training  # no copy
-        people, n_outputs = rows.people(index), self._sizes[-1]
+        people = rows.people(index)
         knows_all = len(np.unique(people.label)) == len(self.classes_)
         if self.weight_decay or self.cost_matrix is not None or not knows_all:
             return
         places = [state["network.parameters"][-1].numpy() for state in trained.kept.values()]
-        weight, bias = places[-1][:-n_outputs], places[-1][-n_outputs:]
+        weight, bias = self._last_layer(places[-1])
         X = table.X if hasattr(table.X, "tocsr") else table.X.numpy()
         model = LogisticRegression(
             C=np.inf, max_iter=FINISHING_STEPS, tol=FINISHED, warm_start=True
         )
         model.classes_ = np.arange(len(self.classes_))
-        model.coef_, model.intercept_ = weight.reshape(n_outputs, -1).copy(), bias.copy()
+        model.coef_, model.intercept_ = weight.copy(), bias.copy()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(X[index], people.label, people.weight)
@@ -454,10 +421,8 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         self.groups_ = rows.groups
         self.state_ = {name: a.numpy() for name, a in training.state(member, epoch).items()}
         if layer is not None:  # weights and biases of the last layer come last
-            parameters, flat = self.state_["network.parameters"].copy(), layer[:, :-1].ravel()
-            flat = np.append(flat, layer[:, -1])
-            parameters[0, -len(flat) :] = flat
-            self.state_ = {**self.state_, "network.parameters": parameters}
+            flat = np.append(layer[:, :-1], layer[:, -1])
+            self.state_["network.parameters"][0, -len(flat) :] = flat
         history = training.history
         self.history_ = {name: a[:, member] for name, a in vars(history).items()}
         self.constraint_names_: tuple[str, ...] = ()
@@ -485,24 +450,18 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         is_other = layer is not None or rows.n_known is not None  # than in training
         if self.groups_ is None or not (is_other or self.sensitive_encoder_ is not None):
             return
-        judged = self._judged(rows, rows.judged, "")
+        people = rows.people(rows.judged)
+        constraints = self._constraints(rows, people)
+
+        def levels(X: Any) -> Floats:
+            predicted = predicted_index(people, self._labels(self._margins(X)))
+            rates = cell_rates(constraints, people, predicted)
+            return levels_of(constraints, rates).values
+
         if is_other:
-            self.levels_ = self._levels(judged.X, judged)
+            self.levels_ = levels(rows.features(rows.judged))
         if self.sensitive_encoder_ is not None:
-            self.levels_unknown_ = self._levels(rows.as_unknown(rows.judged), judged)
-
-    def _levels(self, X: Any, judged: ConstrainedRows) -> Floats:
-        """(J,) levels of the model's predictions for these features."""
-        predicted = predicted_index(judged.rows, self._labels(self._margins(X)))
-        rates = cell_rates(judged.constraints, judged.rows, predicted)
-        return levels_of(judged.constraints, rates).values
-
-    def _judged(self, rows: FittingRows, index: Ints | None, kind: str) -> ConstrainedRows:
-        """Some of the rows, with the constraints on their cells."""
-        people = rows.people(index)
-        constraints = constraints_of(rows.measure, people.groups, y_desirable=self.y_desirable)
-        constraints = constraints.slacken_for(people, self.epsilon)
-        return ConstrainedRows(rows.features(index), people, constraints, kind)
+            self.levels_unknown_ = levels(rows.as_unknown(rows.judged))
 
     def _choose(
         self,
@@ -524,13 +483,26 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
             if not self.hidden_:
                 index = np.concatenate([rows.training, rows.held])
                 kind = "training and validation"
-        people = self._judged(rows, index, kind)
+        people, X = rows.people(index), rows.features(index)
+        constraints = self._constraints(rows, people)
         by_epoch = rows.held is not None or training.interrupted
         options = [
-            (place, _best_epoch(training, place, people.constraints, by_epoch))
+            (place, _best_epoch(training, place, constraints, by_epoch))
             for place in (*places, plain)
         ]
-        search = self._search(training, options, people)
+        states = [training.state(*option) for option in options]
+        layers = [
+            np.column_stack(self._last_layer(state["network.parameters"][0].double().numpy()))
+            for state in states
+        ]
+        seen = [LayerInputs(X, self.offset_, self.scale_)] * len(layers)
+        if self.hidden_:
+            from fairgrad.training.stack import network_outputs  # noqa: PLC0415 - needs PyTorch
+
+            X = self._scaled(X)
+            units = (network_outputs(self._sizes, one, X, before_last=True) for one in states)
+            seen = [LayerInputs(activations.astype(np.float64)) for activations in units]
+        search = LastLayers(people, constraints, seen, layers, self.cost_matrix)
         best = search.judged[0]
         if self.fairness_rate == "auto":
             best = search.keep_bounds()
@@ -540,39 +512,18 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         if not training.interrupted:
             warn_of_small(self.set_aside_)
             if warns:
-                self._warn_of_result(people, best.decided, [one.decided for one in search.judged])
-
-    def _search(
-        self, training: Training, options: Sequence[tuple[int, int]], people: ConstrainedRows
-    ) -> LastLayers:
-        """The last layers of trained models, judged on these rows."""
-        states = [training.state(*option) for option in options]
-        *_, inputs, outputs = self._sizes
-        layers = []
-        for state in states:
-            flat = state["network.parameters"][0].double().numpy()[-outputs * (inputs + 1) :]
-            layers.append(np.column_stack([flat[:-outputs].reshape(outputs, -1), flat[-outputs:]]))
-        if self.hidden_:
-            from fairgrad.training.stack import network_outputs  # noqa: PLC0415 - needs PyTorch
-
-            X = self._scaled(people.X)
-            units = (network_outputs(self._sizes, one, X, before_last=True) for one in states)
-            seen = [LayerInputs(activations.astype(np.float64)) for activations in units]
-        else:
-            seen = [LayerInputs(people.X, self.offset_, self.scale_)] * len(layers)
-        return LastLayers(people.rows, people.constraints, seen, layers, self.cost_matrix)
+                decided = [largest(one.scores) for one in (best, *search.judged)]
+                self._warn_of_result(people, constraints, decided, kind)
 
     def _warn_of_result(
-        self, people: ConstrainedRows, decided: Ints, tried: Sequence[Ints]
+        self, rows: GroupedRows, constraints: Constraints, decided: Sequence[Ints], kind: str
     ) -> None:
-        """Compares what the model decides with constants and with all that was tried.
+        """Compares what the model decides, the first, with constants and with all that was tried.
 
         The last one tried is the plain model.
         """
-        constraints, rows = people.constraints, people.rows
         fair, *others = (
-            model_figures(constraints, rows, labels, self.cost_matrix)
-            for labels in (decided, *tried)
+            model_figures(constraints, rows, labels, self.cost_matrix) for labels in decided
         )
         constants, plain = constant_figures(constraints, rows, self.cost_matrix), others[-1]
         enough = None  # the least max |F| of a model that is useful and costs little
@@ -586,8 +537,8 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
             enough = min((worst for worst in known if worst <= MOST_SLACK), default=None)
         search = "" if self.fairness_rate == "auto" else 'fairness_rate="auto"'
         suggestions = Suggestions.of(self, len(constraints.names), enough, search)
-        fault = find_fault(fair, constants, plain, self.classes_.tolist(), suggestions, people.kind)
-        warn_of_result(fault, fair, plain, suggestions, people.kind)
+        fault = find_fault(fair, constants, plain, self.classes_.tolist(), suggestions, kind)
+        warn_of_result(fault, fair, plain, suggestions, kind)
 
     def _read(self, X: Any, sensitive_features: Any) -> Any:
         """Features as the network was trained on them, checked."""
@@ -612,7 +563,7 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
                 scores = network_outputs(self._sizes, self.state_, dense)
                 pieces.append(scores.astype(dense.dtype, copy=False))
             else:
-                weight, bias = self._layer()
+                weight, bias = self._last_layer(self.state_["network.parameters"][0])
                 pieces.append(dense @ weight.T + bias)
         margins: Floats = np.concatenate(pieces)
         return margins if len(self.classes_) > 2 else margins[:, 0]
@@ -626,14 +577,16 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         check_is_fitted(self, "state_")
         if self.hidden_:
             raise AttributeError("coef_ and intercept_ belong to linear models only.")
-        weight, bias = (array.astype(np.float64) for array in self._layer())
+        parameters = self.state_["network.parameters"][0].astype(np.float64)
+        weight, bias = self._last_layer(parameters)
         weight = weight / self.scale_
         return weight, bias - weight @ self.offset_
 
-    def _layer(self) -> tuple[Floats, Floats]:
-        """Weights and biases of a linear model, for scaled features."""
-        flat, (n_features, n_outputs) = self.state_["network.parameters"][0], self._sizes
-        return flat[:-n_outputs].reshape(n_outputs, n_features), flat[-n_outputs:]
+    def _last_layer(self, parameters: Floats) -> tuple[Floats, Floats]:
+        """Weights and biases of the last layer, which come last; linear models have no other."""
+        *_, inputs, outputs = self._sizes
+        flat = parameters[-outputs * (inputs + 1) :]
+        return flat[:-outputs].reshape(outputs, inputs), flat[-outputs:]
 
 
 def fit_variants(
@@ -665,19 +618,28 @@ def fit_variants(
     first = models[0]
     rows = read_rows(first, X, y, **arguments)
     of_features = {name: v for name, v in vars(first).items() if name.endswith("_in_")}
+    hidden = np.atleast_1d(np.asarray(first.hidden_layer_sizes, dtype=int)).tolist()
+    scaling = Scaling(np.zeros(rows.X.shape[1]), np.ones(rows.X.shape[1]))
+    if first.standardize:
+        scaling = rows.scaling
     for model in models:
         model.__dict__ |= of_features
-        model._set_up(rows)
+        model.classes_, model.sensitive_encoder_ = rows.classes, rows.encoder
+        chance = check_random_state(model.random_state)
+        model.seed_ = int(chance.randint(np.iinfo(np.int32).max))
+        model.offset_, model.scale_ = scaling
+        model.hidden_ = tuple(hidden)
+    usual = NETWORK if hidden else LINEAR
     rows = rows.split(first.validation_fraction, first.seed_)
+    candidates = [model._members(rows, usual) for model in models]
     if rows.is_plain:
-        training = first._train(rows, first._members(rows)[-1:])
+        training = first._train(rows, candidates[0][-1:], usual)
         best = _best_epoch(training, 0, None, rows.held is not None or training.interrupted)
         for model in models:
             model._take_over(rows, training, 0, best)
         return list(models)
-    candidates = [model._members(rows) for model in models]
     fair = [member for of_model in candidates for member in of_model[:-1]]
-    training = first._train(rows, [*fair, candidates[0][-1]])
+    training = first._train(rows, [*fair, candidates[0][-1]], usual)
     ends = np.cumsum([len(of_model) - 1 for of_model in candidates]).tolist()
     for model, start, end in zip(models, [0, *ends], ends, strict=False):
         # Of many models one is chosen later, which is then looked at.

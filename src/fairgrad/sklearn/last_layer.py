@@ -26,11 +26,9 @@ from fairgrad.usefulness import LEAST_GAIN
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from fairgrad.constraints import Constraints
     from fairgrad.decisions import Figures
-    from fairgrad.groups import Floats, GroupedRows, Ints
+    from fairgrad.groups import Floats, GroupedRows
 
 LEAST_ROOM, MOST_ROOM = 0.001, 0.004
 """How far from 0 a level may be if exact fairness is requested: rows are whole, so it is one row of
@@ -121,27 +119,14 @@ class MovedLayer(NamedTuple):
     Attributes:
         layer: (outputs, d + 1).
         scores: (L, n).
-        error: the share of rows decided wrongly, or the mean of their costs.
-        worst: by how much the worst level is beyond its bounds.
-        squares: the sum of squares of what levels are beyond their bounds.
         start: the number of the model that it was moved from.
+        figures: of what it decides.
     """
 
     layer: Floats
     scores: Floats
-    error: float
-    worst: float
-    squares: float
     start: int
-
-    def penalised(self, penalty: float) -> float:
-        """What to minimise."""
-        return self.error + penalty * self.squares
-
-    @property
-    def decided(self) -> Ints:
-        """(n,) the labels of the highest scores, the first of equal ones."""
-        return largest(self.scores)
+    figures: Figures
 
 
 class LastLayers:
@@ -186,19 +171,22 @@ class LastLayers:
 
         If the plain model, which is the last one, keeps them, that is the answer.
         """
-        constants = [(one.worst, one.error - LEAST_GAIN - ENOUGH) for one in self._constants()]
-        limit = min((error for worst, error in constants if worst <= 0), default=np.inf)
+        shape = self.judged[0].scores.shape
+        one_label = [np.broadcast_to(one[:, None], shape) for one in np.eye(shape[0])]
+        constants = [_judged(self.problem, one, one, 0).figures for one in one_label]
+        errors = [float(one.error) - LEAST_GAIN - ENOUGH for one in constants]
+        pairs = zip(constants, errors, strict=True)
+        limit = min((error for one, error in pairs if one.worst <= 0), default=np.inf)
         plain = self.judged[-1]
-        if plain.worst <= 0 and plain.error <= limit:
+        if plain.figures.worst <= 0 and plain.figures.error <= limit:
             return plain
-        best = self._search(limit)
-        useful = min(error for _, error in constants)
-        if best.error <= useful:
+        best, useful = self._search(limit), min(errors)
+        if best.figures.error <= useful:
             return best
         # Less accurate than one label for everybody, which is not fair: look for another one.
         other = self._search(useful)
-        is_better = other.error <= useful and (other.worst <= 0 or best.worst > 0)
-        return other if is_better else best
+        is_as_fair = other.figures.worst <= 0 or best.figures.worst > 0
+        return other if other.figures.error <= useful and is_as_fair else best
 
     def _search(self, limit: float) -> MovedLayer:
         """The best model by `_rank` that is found from those given."""
@@ -207,40 +195,19 @@ class LastLayers:
             tried = [m for seen, m in zip(self.inputs, self.judged, strict=True) if seen is shared]
             for wide in filter(None, [*map(problem.widened, WIDENED), problem]):
                 starts = [_judged(wide, m.layer, m.scores, m.start) for m in tried]
-                search = _Search(wide, shared, limit, starts)
-                search.repair(min(starts, key=lambda model: model.penalised(PENALTY)))
-                search.connect()
-                tried = [*tried, search.best]
+                tried = [*tried, _Search(wide, shared, limit, starts).run()]
             best_layers.append(tried[-1])
         return min(best_layers, key=lambda model: _rank(model, limit))
 
-    def _constants(self) -> list[MovedLayer]:
-        """One label for everybody, for each label."""
-        one_label = np.eye(len(self.judged[0].scores))[:, :, None]
-        shape = self.judged[0].scores.shape
-        scores = [np.broadcast_to(chosen, shape) for chosen in one_label]
-        return [_judged(self.problem, one, one, label) for label, one in enumerate(scores)]
 
-
-def _rank(model: MovedLayer | Figures, limit: float) -> tuple[bool, float, float]:
+def _rank(model: MovedLayer, limit: float) -> tuple[bool, float, float]:
     """Useful models come first, then fair ones, then accurate ones."""
-    error, worst = float(model.error), float(model.worst)
+    error, worst = float(model.figures.error), float(model.figures.worst)
     return error > limit, worst, error
 
 
 def _judged(problem: JudgedDecisions, layer: Floats, scores: Floats, start: int) -> MovedLayer:
-    counted, error = problem.judged(largest(scores))
-    figures = problem.figures(counted, error)
-    return MovedLayer(layer, scores, error, float(figures.worst), float(figures.squares), start)
-
-
-def _moved(
-    model: MovedLayer, step: Floats, slopes: Floats, t: float, figures: Figures
-) -> MovedLayer:
-    """A model after t steps, of which the figures are known."""
-    error, squares, worst = (float(figure) for figure in figures)
-    layer, scores = model.layer + t * step, model.scores + t * slopes
-    return MovedLayer(layer, scores, error, worst, squares, model.start)
+    return MovedLayer(layer, scores, start, problem.figures(*problem.judged(largest(scores))))
 
 
 def _damped_step(slopes: Floats, change: Floats) -> Floats:
@@ -270,73 +237,73 @@ class _Search:
         self.problem, self.inputs, self.limit, self.starts = problem, inputs, limit, starts
         self.best = starts[0]
         for model in starts[1:]:
-            if self._is_better(model):
-                self.best = model
+            self._offer(model)
 
-    def _is_better(self, model: MovedLayer | Figures) -> bool:
+    def _offer(self, model: MovedLayer) -> None:
+        """Takes a model if it is better than the best so far."""
         rank, best = _rank(model, self.limit), _rank(self.best, self.limit)
-        if rank[0] != best[0]:
-            return rank[0] < best[0]
-        is_as_fair = rank[1] <= best[1] + ENOUGH
-        return rank[1] < best[1] - ENOUGH or (is_as_fair and rank[2] < best[2] - ENOUGH)
+        is_fairer, is_as_fair = rank[1] < best[1] - ENOUGH, rank[1] <= best[1] + ENOUGH
+        is_better = is_fairer or (is_as_fair and rank[2] < best[2] - ENOUGH)
+        if rank[0] < best[0] or (rank[0] == best[0] and is_better):
+            self.best = model
 
-    def line(
+    def run(self) -> MovedLayer:
+        """The best that is found: towards the bounds, then on lines from the best to the others."""
+        self._repair(min(self.starts, key=lambda model: model.figures.penalised(PENALTY)))
+        for _ in range(ROUNDS):
+            before = self.best
+            for other in self.starts:
+                best, figures = self.best, other.figures
+                is_ahead = figures.worst < best.figures.worst or figures.error < best.figures.error
+                if other is not best and is_ahead:
+                    slopes = other.scores - best.scores
+                    self._line(best, other.layer - best.layer, slopes, BETWEEN)
+            if self.best is before:
+                break
+            if self.best.figures.worst > 0:
+                self._repair(self.best)
+        return self.best
+
+    def _line(
         self, model: MovedLayer, step: Floats, slopes: Floats, window: tuple[float, float]
-    ) -> tuple[float, Figures]:
+    ) -> MovedLayer:
         """Looks along a line; if the fairest or the cheapest there is better, it is the new best.
 
         Returns:
-            How far to go for the least penalised error, and its figures.
+            The model of the least penalised error.
         """
-        tried = DecisionLine(self.problem, model.scores, slopes, window).best(PENALTY, self.limit)
-        for t, figures in tried:
-            if self._is_better(figures):
-                self.best = _moved(model, step, slopes, t, figures)
-        return tried[-1]
+        line = DecisionLine(self.problem, model.scores, slopes, window)
+        for t, figures in line.best(PENALTY, self.limit):
+            moved = model._replace(
+                layer=model.layer + t * step, scores=model.scores + t * slopes, figures=figures
+            )
+            self._offer(moved)
+        return moved
 
-    def repair(self, model: MovedLayer) -> None:
+    def _repair(self, model: MovedLayer) -> None:
         """Damped Newton steps towards the bounds, by the slopes of softened decisions.
 
         The length of each step is searched exactly, on the decisions as they are.
         """
-        scores = model.scores
+        problem, scores = self.problem, model.scores
         margin = np.abs(scores[1] - scores[0]) if len(scores) == 2 else np.ptp(scores, axis=0)
         size = float(np.median(margin))
-        if not size > 0:
-            return
-        for number in range(STEPS):
-            if model.worst <= 0:
+        lower, upper = problem.lower, problem.upper
+        inside = np.minimum(INSIDE, 0.25 * (upper - lower))
+        for number in range(STEPS if size > 0 else 0):
+            if model.figures.worst <= 0:
                 return
-            change, is_near = self._wanted(model)
+            level = problem.levels(problem.judged(largest(model.scores))[0])
+            change = np.clip(level, lower + inside, upper - inside) - level
+            is_near = np.minimum(upper - level, level - lower) < NEAR
             temperature = size * TEMPERATURES[min(number, len(TEMPERATURES) - 1)]
             slopes = self._slopes(model.scores, temperature)[is_near]
             step = _damped_step(slopes, change[is_near]).reshape(model.layer.shape)
             (slopes,) = self.inputs.scores([step])
-            moved = self.line(model, step, slopes, STEP)
-            if moved[1].penalised(PENALTY) >= model.penalised(PENALTY) - ENOUGH:
+            moved = self._line(model, step, slopes, STEP)
+            if moved.figures.penalised(PENALTY) >= model.figures.penalised(PENALTY) - ENOUGH:
                 return
-            model = _moved(model, step, slopes, *moved)
-
-    def connect(self) -> None:
-        """Lines from the best to the other models."""
-        for _ in range(ROUNDS):
-            before = self.best
-            for other in self.starts:
-                best = self.best
-                if other is not best and (other.worst < best.worst or other.error < best.error):
-                    slopes = other.scores - best.scores
-                    self.line(best, other.layer - best.layer, slopes, BETWEEN)
-            if self.best is before:
-                return
-            if self.best.worst > 0:
-                self.repair(self.best)
-
-    def _wanted(self, model: MovedLayer) -> tuple[Floats, NDArray[np.bool_]]:
-        """(J,) by how much levels should change, and which are beyond their bounds or near them."""
-        level = self.problem.levels(self.problem.judged(model.decided)[0])
-        inside = np.minimum(INSIDE, 0.25 * (self.problem.upper - self.problem.lower))
-        change = np.clip(level, self.problem.lower + inside, self.problem.upper - inside) - level
-        return change, np.minimum(self.problem.upper - level, level - self.problem.lower) < NEAR
+            model = moved
 
     def _slopes(self, scores: Floats, temperature: float) -> Floats:
         """(J, P) derivatives of the levels of softened decisions by the layer's parameters."""
