@@ -156,12 +156,28 @@ def test_probabilities_are_those_of_the_estimator(hiring):
     assert (model.classes_[proba.argmax(1)] != model.predict(hiring.X)).any()
 
 
-def test_the_model_is_the_mean_of_the_folds_models(hiring):
-    model = FairDecisionClassifier(regression(), "demographic_parity", n_folds=4, random_state=0)
+@pytest.mark.parametrize("estimator", [regression(), HistGradientBoostingClassifier(max_iter=8)])
+@pytest.mark.parametrize("use_sensitive", [False, True])
+def test_trees_are_the_mean_of_the_folds_models(estimator, use_sensitive, hiring):
+    """Their labels only: other models learn them from all rows; the groups are always a mean."""
+    model = FairDecisionClassifier(
+        estimator, "demographic_parity", use_sensitive=use_sensitive, n_folds=4, random_state=0
+    )
     model.fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
-    assert len(model.label_model_) == 4
-    expected = np.mean([own.predict_proba(hiring.X) for own in model.label_model_], axis=0)
-    np.testing.assert_allclose(model.predict_proba(hiring.X), expected)
+    has_trees = isinstance(estimator, HistGradientBoostingClassifier)
+    label_models = [model.label_model_] + [model.aware_model_] * use_sensitive
+    assert [isinstance(one, FoldMean) for one in label_models] == [has_trees] * len(label_models)
+    for mean in [*model.cell_models_[0], *([model.label_model_] if has_trees else [])]:
+        assert len(mean) == 4
+        expected = np.mean([own.predict_proba(hiring.X) for own in mean], axis=0)
+        np.testing.assert_allclose(mean.predict_proba(hiring.X), expected)
+
+
+def test_the_label_is_learnt_from_all_rows(hiring):
+    model = FairDecisionClassifier(regression(), "demographic_parity", random_state=0)
+    model.fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
+    plain = regression().fit(hiring.X, hiring.y)
+    np.testing.assert_allclose(model.predict_proba(hiring.X), plain.predict_proba(hiring.X))
 
 
 def test_a_label_of_a_single_group_needs_no_model():

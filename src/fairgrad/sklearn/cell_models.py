@@ -2,7 +2,8 @@
 
 A model of the label and, within the rows of each label, one of the group: ``P(y | x) P(s | x, y)``.
 Models are fitted in folds, so that every row has probabilities from models that have not learnt
-from it. The mean of the folds' models is then the model of new rows.
+from it. New rows get the mean of the folds' models. Only the label is then learnt once more, from
+all rows, unless the models are trees, which are more accurate as a mean.
 """
 
 from __future__ import annotations
@@ -151,12 +152,7 @@ class CellModels:
     def fit(self, rows: Ints | None = None) -> FittedCells:
         """Models fitted to all rows, or to those at some places."""
         label = self.rows.label
-        aware_model, label_model = None, self.of_label
-        if self.encoder is not None:
-            features = aware_features(self.encoder, self.X, sensitive_values(self.rows))
-            aware_model = self._fit(self.of_label, features, label, rows)
-        if not self.prefit:
-            label_model = self._fit(self.of_label, self.X, self.target, rows)
+        label_model, aware_model = self._fit_labels(rows)
         everyone = np.arange(len(label)) if rows is None else rows
         within = []
         for group in self.group:
@@ -173,7 +169,7 @@ class CellModels:
     def cross_fit(
         self, fold: Ints, *, aware: bool, shows: bool | None
     ) -> tuple[FittedCells, list[Floats]]:
-        """The mean of models of the folds, and what they say of the rows they have not seen.
+        """The models of new rows, and what models of the folds say of rows they have not seen.
 
         Args:
             fold: (n,) the fold of each row.
@@ -195,7 +191,19 @@ class CellModels:
                 total[:, :, held] = held_out
         fold_models = zip(*(model[:3] for model in models), strict=True)
         label, within, aware_model = (_fold_mean(models) for models in fold_models)
+        if count_of_trees(self.of_label) is None:
+            label, aware_model = self._fit_labels(None)
         return FittedCells(label, within, aware_model, self.groups, self.encoder), totals
+
+    def _fit_labels(self, rows: Ints | None) -> tuple[Any, Any]:
+        """The model of the labels, and the aware one or None."""
+        label_model, aware_model = self.of_label, None
+        if not self.prefit:
+            label_model = self._fit(self.of_label, self.X, self.target, rows)
+        if self.encoder is not None:
+            features = aware_features(self.encoder, self.X, sensitive_values(self.rows))
+            aware_model = self._fit(self.of_label, features, self.rows.label, rows)
+        return label_model, aware_model
 
     def _fit(self, estimator: Any, X: Any, target: Any, rows: Ints | None) -> Any:
         """A clone, fitted to all rows or some of them; an error about X names it."""

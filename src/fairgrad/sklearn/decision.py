@@ -117,8 +117,9 @@ class FairDecisionClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, Ba
         prefit: whether the estimator is fitted already. Its probabilities of the labels are kept as
             they are; only those of the groups, and the multipliers, are fitted.
         n_folds: number of folds. Decisions are chosen by the labels of all rows, with
-            probabilities from models of the other folds. The fitted model is the mean of the folds'
-            models.
+            probabilities from models of the other folds. New rows get the mean of the folds'
+            models; the label is learnt once more from all rows, unless the estimator has trees,
+            which are more accurate as a mean.
         lottery: whether decisions may be drawn by lot. Exact equalized odds often needs ties that
             no single rule can break. With a lottery, the bounds are kept by several rules, and a
             keyed digest of each row decides which one applies: the same row always gets the same
