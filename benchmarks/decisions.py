@@ -97,7 +97,7 @@ def made_up(n_labels: int, n_groups: int) -> DecisionProblem:
     probability = np.zeros((n_labels * n_groups, ROWS))
     probability[model.classes_] = model.predict_proba(X).T
     shaped = probability.reshape(n_labels, n_groups, ROWS)
-    return DecisionProblem(y, None, judged_apart("equalized_odds", rows), [shaped])
+    return DecisionProblem(judged_apart("equalized_odds", rows), [shaped])
 
 
 def many_cells(repeats: int) -> list[dict[str, Any]]:

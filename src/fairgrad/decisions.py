@@ -20,7 +20,7 @@ of the next columns. The optimum mixes at most J + 1 decisions. Where one decisi
 bounds at about the same cost, it is the answer.
 
 Along ``scores + t * slopes`` decisions are constant but for the points where a row changes its
-label. `DecisionLine` finds these by sorting, so that the best t is found exactly.
+label. `best_on_line` finds these by sorting, so that the best t is found exactly.
 """
 
 from __future__ import annotations
@@ -33,8 +33,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.optimize import linprog
 
-from fairgrad import dual
-from fairgrad.constraints import Coefficients, times, warn_of_undefined
+from fairgrad.constraints import Coefficients, times, times_transposed, warn_of_undefined
 from fairgrad.groups import GroupedRows, count_rows
 from fairgrad.measures import LargeGroups, constraints_of, on_groups
 
@@ -109,50 +108,10 @@ LEAST_SHARE = 1e-9
 """Columns with smaller shares are not in the mixture."""
 
 
-class JudgedCells:
-    """Constraints and the cells they speak of, to judge what is decided on labelled rows.
-
-    Args:
-        constraints: all of them defined.
-        rows: labels and groups of the rows, with their frequencies.
-        room: how far from a level of 0 exact fairness is; None for `TOLERANCE`, or one row where
-            one row moves a level by more.
-
-    Attributes:
-        cell: (n,) the cell of each row.
-        mass: (K,) the share of the rows in each cell.
-        lower: (J,) bounds to keep; where both are equal, or nearly so, what can be told apart.
-        upper: (J,) likewise.
-    """
-
-    def __init__(
-        self, constraints: Constraints, rows: GroupedRows, room: float | None = None
-    ) -> None:
-        self.constraints, self.groups = constraints, rows.groups
-        self.n_outcomes = constraints.n_outcomes
-        self.cell = rows.cell(constraints.by_label)
-        self.mass = rows.groups.cell_mass(constraints.by_label) / rows.groups.mass.sum()
-        self.per_mass = np.where(self.mass > 0, 1.0 / np.where(self.mass > 0, self.mass, 1.0), 0.0)
-        C, lower, upper = constraints.coefficients, constraints.lower, constraints.upper
-        rooms = np.full(len(lower), TOLERANCE if room is None else room)
-        if room is None:
-            weight = np.ones(len(rows)) if rows.weight is None else rows.weight
-            heaviest = np.zeros(len(self.mass))
-            np.maximum.at(heaviest, self.cell, weight / weight.sum())
-            one_row = heaviest * self.per_mass
-            np.maximum.at(rooms, C.row, np.abs(C.value) * one_row[C.cell % len(one_row)])
-        with np.errstate(invalid="ignore"):
-            middle = (lower + upper) / 2
-        is_two_sided = np.isfinite(middle)
-        lower = np.where(is_two_sided, np.minimum(lower, middle - rooms), lower)
-        upper = np.where(is_two_sided, np.maximum(upper, middle + rooms), upper)
-        self.lower, self.upper = lower - ROUNDING, upper + ROUNDING
-
-
 def judged_apart(
     measure: Any, rows: GroupedRows, *, epsilon: Any = 0.0, y_desirable: Any = None
-) -> list[JudgedCells]:
-    """Each of one or several measures with the constraints on the cells of its own attributes.
+) -> list[tuple[Constraints, GroupedRows]]:
+    """Each of one or several measures: its constraints, and the rows by its own attributes.
 
     These are the constraints of `fairgrad.measures.constraints_of`, in the same order, but written
     for the groups of each measure's own attributes, not for all combinations of attributes. Those
@@ -188,7 +147,7 @@ def judged_apart(
         ) from None
     warn_of_undefined([constraints for constraints, _ in grouped])
     return [
-        JudgedCells(constraints.slacken_for(people, room).select(constraints.is_defined), people)
+        (constraints.slacken_for(people, room).select(constraints.is_defined), people)
         for (constraints, people), room in zip(grouped, np.split(slack, ends[:-1]), strict=True)
     ]
 
@@ -205,41 +164,77 @@ class Figures(NamedTuple):
         return self.error + penalty * self.squares
 
 
-class JudgedDecisions:
-    """Labelled rows and constraints: what is decided on them can be counted and judged.
+class DecisionProblem:
+    """Labelled rows and constraints: what is decided on the rows can be counted and judged.
+
+    With the probabilities of the cells, multipliers decide.
 
     Args:
-        label: (n,) the index of each row's label.
-        weight: (n,) sample weights, or None.
-        measured: one or several sets of constraints, whose levels and counts stand side by side.
+        measured: one or several sets of constraints, all of them defined. Each comes with the rows,
+            by the groups that it speaks of; labels and weights are the same in all.
+        probabilities: of each set (L, G, n) ``P(y = l, s = r | x)``, r among its groups; none if
+            only given decisions are judged.
         costs: (L, L) of each prediction (columns) of each true label (rows); None for errors.
+        room: how far from a level of 0 exact fairness is; None for `TOLERANCE`, or one row where
+            one row moves a level by more.
+
+    Attributes:
+        cells: of each set, (n,) the cell of each row.
+        starts: where the counts of each set begin.
+        lower: (J,) bounds to keep; where both are equal, or nearly so, what can be told apart.
+        upper: (J,) likewise.
+        base: (L, n) the scores of the plain decision, if there are probabilities.
     """
 
     def __init__(
         self,
-        label: Ints,
-        weight: Floats | None,
-        measured: Sequence[JudgedCells],
+        measured: Sequence[tuple[Constraints, GroupedRows]],
+        probabilities: Sequence[Floats] = (),
         costs: Floats | None = None,
+        *,
+        room: float | None = None,
     ) -> None:
-        self.label, self.costs = label, costs
-        weight = np.ones(len(label)) if weight is None else weight
+        self.measured, self.costs = measured, costs
+        rows = measured[0][1]
+        self.label = rows.label
+        weight = np.ones(len(rows)) if rows.weight is None else rows.weight
         self.weight = weight / weight.sum()
-        self.measured: tuple[JudgedCells, ...] = tuple(measured)
-        self.lower = np.concatenate([cells.lower for cells in measured])
-        self.upper = np.concatenate([cells.upper for cells in measured])
-        constraints = [cells.constraints for cells in measured]
-        self.c0 = np.concatenate([one.c0 for one in constraints])
-        self.coefficients = Coefficients.concatenate(
-            [one.coefficients for one in constraints], apart=True
-        )
-        self.per_mass = np.concatenate(
-            [np.tile(cells.per_mass, cells.n_outcomes) for cells in measured]
-        )
-        sizes = [one.coefficients.n_cells for one in constraints]
-        self.starts = np.cumsum([0, *sizes[:-1]])  # of the counts of each measure
+        parts = [constraints.coefficients for constraints, _ in measured]
+        self.coefficients = Coefficients.concatenate(parts, apart=True)
+        self.c0 = np.concatenate([constraints.c0 for constraints, _ in measured])
+        self.starts = np.cumsum([0, *(part.n_cells for part in parts[:-1])])
+        self.cells: list[Ints] = []
+        lowers, uppers, per_mass, pulls = [], [], [], []
+        for constraints, rows in measured:
+            cell, C = rows.cell(constraints.by_label), constraints.coefficients
+            rows_of_cell = rows.groups.cell_mass(constraints.by_label)
+            mass, is_there = rows_of_cell / rows.groups.mass.sum(), rows_of_cell > 0
+            inverse = np.divide(1.0, mass, out=np.zeros_like(mass), where=is_there)
+            lower, upper = constraints.lower, constraints.upper
+            rooms = np.full(len(lower), TOLERANCE if room is None else room)
+            if room is None:
+                heaviest = np.zeros(len(mass))
+                np.maximum.at(heaviest, cell, self.weight)
+                one_row = heaviest * inverse
+                np.maximum.at(rooms, C.row, np.abs(C.value) * one_row[C.cell % len(mass)])
+            with np.errstate(invalid="ignore"):
+                middle = (lower + upper) / 2
+            is_two_sided = np.isfinite(middle)
+            lowers.append(np.where(is_two_sided, np.minimum(lower, middle - rooms), lower))
+            uppers.append(np.where(is_two_sided, np.maximum(upper, middle + rooms), upper))
+            self.cells.append(cell)
+            per_mass.append(np.tile(inverse, constraints.n_outcomes))
+            total = rows_of_cell.sum()
+            per_share = np.divide(total, rows_of_cell, out=np.zeros_like(mass), where=is_there)
+            pulls.append(C.value * per_share[C.cell % len(mass)])
+        self.lower = np.concatenate(lowers) - ROUNDING
+        self.upper = np.concatenate(uppers) + ROUNDING
+        self.per_mass, self._pull = np.concatenate(per_mass), np.concatenate(pulls)
+        self.probabilities = [np.ascontiguousarray(one, dtype=np.float64) for one in probabilities]
+        if probabilities:
+            self.base = weighted_scores(self.probabilities, (), costs)
 
-    def widened(self, width: float) -> JudgedDecisions | None:
+    def widened(self, width: float) -> DecisionProblem | None:
         """The same rows with bounds at least so far from their middle; None if all are."""
         with np.errstate(invalid="ignore"):  # one side may be open
             middle = (self.lower + self.upper) / 2
@@ -261,13 +256,13 @@ class JudgedDecisions:
         """
         wrong = np.where(decided != self.label, self.weight, 0.0)
         counts = []
-        for cells in self.measured:
-            n_cells = len(cells.mass)
-            if cells.n_outcomes == 1:
-                counts.append(count_rows(cells.cell, n_cells, wrong))
+        for (constraints, _), cell in zip(self.measured, self.cells, strict=True):
+            n_cells, n_outcomes = constraints.n_cells, constraints.n_outcomes
+            if n_outcomes == 1:
+                counts.append(count_rows(cell, n_cells, wrong))
             else:
-                place, size = decided * n_cells + cells.cell, cells.n_outcomes * n_cells
-                counts.append(count_rows(place, size, self.weight))
+                place = decided * n_cells + cell
+                counts.append(count_rows(place, n_outcomes * n_cells, self.weight))
         cost = wrong if self.costs is None else self.weight * self.costs[self.label, decided]
         return np.concatenate(counts), float(cost.sum())
 
@@ -276,107 +271,126 @@ class JudgedDecisions:
         levels: Floats = self.c0 + times(self.coefficients, counts.T * self.per_mass)
         return levels
 
-    def violations(self, levels: Floats) -> Floats:
-        """(..., J) by how much levels are beyond their bounds; 0 for those that are within."""
-        off: Floats = np.maximum(np.maximum(levels - self.upper, self.lower - levels), 0.0)
-        return off
-
-    def figures(self, counts: Floats, error: Any) -> Figures:
-        """Figures of m decisions, from what was counted, (K, m), or of one, from (K,)."""
-        off = self.violations(self.levels(counts))
+    def figures(self, levels: Floats, error: Any) -> Figures:
+        """Figures of m decisions, from their levels, (m, J), or of one, from (J,)."""
+        off = np.maximum(np.maximum(levels - self.upper, self.lower - levels), 0.0)
         return Figures(error, (off**2).sum(-1), off.max(-1))
 
+    def pulls(self, net: Floats) -> list[Floats]:
+        """Of each measure (L, G) the weights less 1; (L, L, G) what the costs of labels grow by."""
+        matrix, n_labels, pulls = self.coefficients, len(self.base), []
+        added = times_transposed(matrix, self._pull, net, matrix.n_cells)
+        of_measures = zip(self.measured, np.split(added, self.starts[1:]), strict=True)
+        for (constraints, rows), pull in of_measures:
+            if constraints.n_outcomes > 1:
+                pulls.append(pull.reshape(n_labels, n_labels, -1))
+                continue
+            weights = 1.0 + pull.reshape(-1, rows.groups.n_groups)
+            pulls.append(np.tile(weights - 1.0, (n_labels // len(weights), 1)))
+        return pulls
 
-class DecisionLine:
-    """The figures of all decisions along ``scores + t * slopes``, t any number.
+    def decide(self, net: Floats, constant: int | None = None) -> Decision:
+        """The decisions of these multipliers, judged on the labelled rows.
+
+        Args:
+            net: (J,) net multipliers of all constraints.
+            constant: a label for everybody instead. It is written as weights that give all other
+                labels scores below any.
+        """
+        pulls = self.pulls(net)
+        if constant is None:
+            decided = largest(self.base + added_scores(0.0, self.probabilities, pulls))
+        else:
+            decided = np.full(len(self.label), constant)
+            pulls = [np.zeros_like(pull) for pull in pulls]
+            far, others = 2.0, np.arange(len(self.base)) != constant
+            if self.costs is not None:  # weights reach only labels that may be true
+                far, pulls[0] = far + float(np.ptp(self.costs)), as_costs(pulls[0])
+            pulls[0][others] = -far if pulls[0].ndim == 2 else far
+        counts, error = self.judged(decided)
+        levels = self.levels(counts)
+        beyond = float(self.figures(levels, error).worst)
+        return Decision(net, pulls, levels, error, beyond, constant)
+
+
+def best_on_line(
+    problem: DecisionProblem,
+    scores: Floats,
+    slopes: Floats,
+    penalty: float,
+    *,
+    most_error: float = np.inf,
+    window: tuple[float, float] = (-FARTHEST, FARTHEST),
+) -> list[tuple[float, Figures]]:
+    """The best of all decisions along ``scores + t * slopes``, t any number.
+
+    Each t lies in the middle between the last row that has changed its label and the next one.
 
     Args:
         problem: of which the scores are.
         scores: (L, n) at t = 0.
         slopes: (L, n).
+        penalty: of the squared violations.
+        most_error: points of more error, such as one label for everybody, come last in the first.
         window: the least and the largest t to look at: few rows change their label between two
             models that are alike.
+
+    Returns:
+        The t of the smallest violation, then error, and that of the least penalised error.
     """
+    start, t, row, old, new = crossings(scores, slopes, window)
+    order = np.argsort(t)
+    t, row, old, new = t[order], row[order], old[order], new[order]
+    counts, error = problem.judged(start)
+    weight, label, costs = problem.weight[row], problem.label[row], problem.costs
+    wrong = weight * ((new != label).astype(np.float64) - (old != label))
+    changes: list[tuple[Ints, Floats]] = []  # which count, and by how much
+    of_measures = zip(problem.measured, problem.cells, problem.starts, strict=True)
+    for (constraints, _), cells, begin in of_measures:
+        cell, n_cells = begin + cells[row], constraints.n_cells
+        leaves, enters = (old * n_cells + cell, -weight), (new * n_cells + cell, weight)
+        changes += [(cell, wrong)] if constraints.n_outcomes == 1 else [leaves, enters]
+    more = wrong if costs is None else weight * (costs[label, new] - costs[label, old])
+    errors = np.concatenate([[error], np.cumsum(more) + error])
 
-    def __init__(
-        self,
-        problem: JudgedDecisions,
-        scores: Floats,
-        slopes: Floats,
-        window: tuple[float, float] = (-FARTHEST, FARTHEST),
-    ) -> None:
-        self.problem = problem
-        start, t, row, old, new = crossings(scores, slopes, window)
-        order = np.argsort(t)
-        t, row, old, new = t[order], row[order], old[order], new[order]
-        apart = np.diff(t) > GAP * (1.0 + np.abs(t[1:]))
-        # Decisions after so many changes are looked at.
-        self.places = np.flatnonzero(np.concatenate([[True], apart, [True]]) if len(t) else [True])
-        low = high = np.clip(0.0, *window)
-        if len(t):
-            first, last = float(t[0]), float(t[-1])
-            low = max(window[0], first - 1.0 - abs(first))
-            high = min(window[1], last + 1.0 + abs(last))
-        self.t = np.concatenate([[low], t, [high]])
-        self.first, error = problem.judged(start)
-        weight, label = problem.weight[row], problem.label[row]
-        wrong = weight * ((new != label).astype(np.float64) - (old != label))
-        self.changes: list[tuple[Ints, Floats]] = []  # which count, and by how much
-        for cells, begin in zip(problem.measured, problem.starts, strict=True):
-            cell, n_cells = begin + cells.cell[row], len(cells.mass)
-            leaves, enters = (old * n_cells + cell, -weight), (new * n_cells + cell, weight)
-            self.changes += [(cell, wrong)] if cells.n_outcomes == 1 else [leaves, enters]
-        costs = problem.costs
-        more = wrong if costs is None else weight * (costs[label, new] - costs[label, old])
-        self.error = np.concatenate([[error], np.cumsum(more) + error])
-
-    def best(self, penalty: float, most_error: float = np.inf) -> list[tuple[float, Figures]]:
-        """The t of the smallest violation, then error, and that of the least penalised error.
-
-        Each t lies in the middle between the last row that has changed its label and the next one.
-        Points of more than `most_error`, such as one label for everybody, come last in the first.
-        """
-        most = max(LEAST_POINTS, MOST_COUNTS // len(self.first))
-        few = _spread(self.places, min(POINTS, most))
-        counts, figures = self._look(few, 0, self.first)
-        if len(few) < len(self.places):
-            near = []
-            for i in sorted(set(_best_places(figures, penalty, most_error))):
-                before, after = max(i - 1, 0), min(i + 1, len(few) - 1)
-                ends = np.searchsorted(self.places, [few[before], few[after] + 1])
-                around = _spread(self.places[slice(*ends)], most)
-                _, known = self._look(around, int(few[before]), counts[:, before])
-                near.append((around, *known))
-            few, *columns = (np.concatenate(column) for column in zip(*near, strict=True))
-            figures = Figures(*columns)
-        chosen = _best_places(figures, penalty, most_error)
-        middles = 0.5 * (self.t[few[chosen]] + self.t[few[chosen] + 1])
-        return [
-            (t, Figures(*(column[i] for column in figures)))
-            for t, i in zip(middles.tolist(), chosen, strict=True)
-        ]
-
-    def _look(self, places: Ints, start: int, before: Floats) -> tuple[Floats, Figures]:
-        """(K, m) what is counted at some places, from what was at a start, and the figures."""
-        m, window = len(places), slice(start, int(places[-1]))
-        step = np.repeat(np.arange(m), places - np.concatenate([[start], places[:-1]]))
-        sums = np.zeros(len(before) * m)
-        for place, change in self.changes:
-            sums += np.bincount(place[window] * m + step, change[window], len(sums))
-        counts = before[:, None] + sums.reshape(len(before), m).cumsum(1)
-        return counts, self.problem.figures(counts, self.error[places])
-
-
-def _spread(places: Ints, most: int) -> Ints:
-    """The places, or so many of them, evenly spread."""
-    if len(places) <= most:
-        return places
-    return places[np.linspace(0, len(places) - 1, most).astype(np.int64)]
-
-
-def _best_places(figures: Figures, penalty: float, most_error: float) -> list[int]:
-    fairest = int(np.lexsort((figures.error, figures.worst, figures.error > most_error))[0])
-    return [fairest, int(figures.penalised(penalty).argmin())]
+    apart = np.diff(t) > GAP * (1.0 + np.abs(t[1:]))
+    # Decisions after so many changes are looked at: some first, then those around the best.
+    places = np.flatnonzero(np.concatenate([[True], apart, [True]]) if len(t) else [True])
+    most = max(LEAST_POINTS, MOST_COUNTS // len(counts))
+    near = [(places, 0, counts)]
+    for is_last, n_points in enumerate((min(POINTS, most), most)):
+        looked = []
+        for around, first, before in near:
+            m = min(len(around), n_points)
+            points = around[np.linspace(0, len(around) - 1, m).astype(np.int64)]
+            passed = slice(first, int(points[-1]))
+            step = np.repeat(np.arange(m), points - np.concatenate([[first], points[:-1]]))
+            sums = np.zeros(len(before) * m)
+            for place, change in changes:
+                sums += np.bincount(place[passed] * m + step, change[passed], len(sums))
+            counts = before[:, None] + sums.reshape(len(before), m).cumsum(1)
+            looked.append((points, *problem.figures(problem.levels(counts), errors[points])))
+        points, *columns = (np.concatenate(column) for column in zip(*looked, strict=True))
+        figures = Figures(*columns)
+        fairest = np.lexsort((figures.error, figures.worst, figures.error > most_error))[0]
+        chosen = [int(fairest), int(figures.penalised(penalty).argmin())]
+        if is_last or len(points) == len(places):
+            break
+        near = []
+        for i in sorted(set(chosen)):
+            first, last = max(i - 1, 0), min(i + 1, len(points) - 1)
+            ends = np.searchsorted(places, [points[first], points[last] + 1])
+            near.append((places[slice(*ends)], int(points[first]), counts[:, first]))
+    low = high = np.clip(0.0, *window)
+    if len(t):
+        low = max(window[0], float(t[0]) - 1.0 - abs(float(t[0])))
+        high = min(window[1], float(t[-1]) + 1.0 + abs(float(t[-1])))
+    t = np.concatenate([[low], t, [high]])
+    middles = 0.5 * (t[points[chosen]] + t[points[chosen] + 1])
+    return [
+        (middle, Figures(*(column[i] for column in figures)))
+        for middle, i in zip(middles.tolist(), chosen, strict=True)
+    ]
 
 
 def crossings(
@@ -431,21 +445,26 @@ def largest(scores: Floats) -> Ints:
     return decided
 
 
-def added_scores(probability: Floats, pull: Floats) -> Floats:
-    """(L, n) ``sum_r (w_(l,r) - 1) P(y = l, s = r | x)``: what weights add to the labels' scores.
+def added_scores(scores: Any, probabilities: Sequence[Floats], pulls: Sequence[Floats]) -> Floats:
+    """(L, n) scores with ``sum_a sum_r (w_a(l,r) - 1) P(y = l, s_a = r | x)`` added.
 
     Costs of predicted labels take from them: ``-sum_(y,r) pull[l, y, r] P(y, s = r | x)``.
 
     Args:
-        probability: (L, G, n) of the cells.
-        pull: (L, G) the weights less 1, or (L, L, G) what is added to the costs of predicting each
-            label (the first axis) in each cell.
+        scores: (L, n), or 0.
+        probabilities: of each set of attributes (L, G, n) of the cells.
+        pulls: of each of the first sets, (L, G) the weights less 1, or (L, L, G) what is added to
+            the costs of predicting each label (the first axis) in each cell.
     """
-    if pull.ndim == 3:
-        n_labels, n_groups, n = probability.shape
-        by_cell = probability.reshape(n_labels * n_groups, n)
-        return -(pull.reshape(n_labels, n_labels * n_groups) @ by_cell)
-    return np.stack([weights @ cells for weights, cells in zip(pull, probability, strict=True)])
+    for probability, pull in zip(probabilities, pulls, strict=False):
+        if pull.ndim == 3:
+            by_cell = probability.reshape(-1, probability.shape[-1])
+            scores = scores - pull.reshape(len(pull), -1) @ by_cell
+        else:
+            pairs = zip(pull, probability, strict=True)
+            scores = scores + np.stack([weights @ cells for weights, cells in pairs])
+    added: Floats = scores
+    return added
 
 
 def as_costs(pull: Floats) -> Floats:
@@ -472,10 +491,7 @@ def weighted_scores(
         costs: (L, L) of each prediction (columns) of each true label (rows), or None.
     """
     mean: Floats = np.mean([probability.sum(1) for probability in probabilities], axis=0)
-    scores = mean if costs is None else -(costs.T @ mean)
-    for probability, pull in zip(probabilities, pulls, strict=False):
-        scores = scores + added_scores(probability, pull)
-    return scores
+    return added_scores(mean if costs is None else -(costs.T @ mean), probabilities, pulls)
 
 
 class Decision(NamedTuple):
@@ -503,77 +519,6 @@ class Decision(NamedTuple):
     lottery: Sequence[tuple[float, list[Floats]]] = ()
 
 
-class DecisionProblem(JudgedDecisions):
-    """Labelled rows, the probabilities of their cells, and the constraints.
-
-    Args:
-        label: (n,) the index of each row's label.
-        weight: (n,) sample weights, or None.
-        measured: one or several sets of constraints.
-        probabilities: of each of them (L, G, n) ``P(y = l, s = r | x)``, r among its groups.
-        costs: (L, L) of each prediction (columns) of each true label (rows); None for errors.
-    """
-
-    def __init__(
-        self,
-        label: Ints,
-        weight: Floats | None,
-        measured: Sequence[JudgedCells],
-        probabilities: Sequence[Floats],
-        costs: Floats | None = None,
-    ) -> None:
-        super().__init__(label, weight, measured, costs)
-        self.probabilities = [np.ascontiguousarray(one, dtype=np.float64) for one in probabilities]
-        self.base = weighted_scores(self.probabilities, (), costs)
-        self._constants = [
-            dual.make_constants(one.constraints, one.groups, fairness_rate=0.0) for one in measured
-        ]
-        self._cuts = np.cumsum([len(single.lower) for single in measured])[:-1]
-
-    def pulls(self, net: Floats) -> list[Floats]:
-        """Of each measure (L, G) the weights less 1; (L, L, G) what the costs of labels grow by."""
-        n_labels, pulls = len(self.base), []
-        nets = np.split(net, self._cuts)
-        for cells, constants, multiplier in zip(self.measured, self._constants, nets, strict=True):
-            if cells.n_outcomes > 1:
-                pull = dual.net_pulls(constants, multiplier).reshape(n_labels, n_labels, -1)
-            else:
-                pull = dual.net_weights(constants, multiplier) - 1.0
-                by_label = cells.constraints.by_label
-                pull = np.tile(
-                    pull.reshape(-1, cells.groups.n_groups), (1 if by_label else n_labels, 1)
-                )
-            pulls.append(pull)
-        return pulls
-
-    def added(self, pulls: Sequence[Floats]) -> Floats:
-        """(L, n) what the weights of all measures add to the scores."""
-        pairs = zip(self.probabilities, pulls, strict=True)
-        return sum((added_scores(*pair) for pair in pairs), start=np.zeros_like(self.base))
-
-    def decide(self, net: Floats, constant: int | None = None) -> Decision:
-        """The decisions of these multipliers, judged on the labelled rows.
-
-        Args:
-            net: (J,) net multipliers of all constraints.
-            constant: a label for everybody instead. It is written as weights that give all other
-                labels scores below any.
-        """
-        pulls = self.pulls(net)
-        if constant is None:
-            decided = largest(self.base + self.added(pulls))
-        else:
-            decided = np.full(len(self.label), constant)
-            pulls = [np.zeros_like(pull) for pull in pulls]
-            far, others = 2.0, np.arange(len(self.base)) != constant
-            if self.costs is not None:  # weights reach only labels that may be true
-                far, pulls[0] = far + float(np.ptp(self.costs)), as_costs(pulls[0])
-            pulls[0][others] = -far if pulls[0].ndim == 2 else far
-        counts, error = self.judged(decided)
-        levels = self.levels(counts)
-        return Decision(net, pulls, levels, error, float(self.violations(levels).max()), constant)
-
-
 def solve(problem: DecisionProblem, *, lottery: bool = False) -> Decision:
     """Finds the decision with the least error that keeps the bounds on the labelled rows.
 
@@ -597,8 +542,7 @@ def solve(problem: DecisionProblem, *, lottery: bool = False) -> Decision:
         >>> probability = rows.groups.mass[:, :, None] * near
         >>> probability /= probability.sum((0, 1))
         >>> constraints = constraints_of("demographic_parity", rows.groups, epsilon=0.02)
-        >>> cells = JudgedCells(constraints, rows)
-        >>> decision = solve(DecisionProblem(y, None, [cells], [probability]))
+        >>> decision = solve(DecisionProblem([(constraints, rows)], [probability]))
         >>> bool(np.abs(decision.levels).max() <= 0.02)
         True
     """
@@ -607,9 +551,31 @@ def solve(problem: DecisionProblem, *, lottery: bool = False) -> Decision:
     if not plain.beyond:
         return plain
     columns.add_rays(plain)
-    cost, shares = columns.generate()
-    columns.search(shares)
-    return columns.answer(cost, shares, lottery=lottery)
+    cost, mixture = columns.generate()
+    columns.search(mixture)
+    tried, (_, figures) = columns.tried, columns.figures()
+    is_useful = figures.error < columns.most_useful
+    useful = np.where(is_useful, figures.error, np.inf) if is_useful.any() else figures.error
+    # One label for everybody may be the answer if the mixture costs no less.
+    allowed = figures.error if cost > columns.most_useful else useful
+    keeps = np.where(figures.worst > 0, np.inf, allowed)
+    if keeps.min() <= cost + WORTH[lottery]:
+        return tried[int(keeps.argmin())]
+    if not lottery:
+        return tried[int((useful + VIOLATION_PRICE * figures.worst).argmin())]
+    share = np.array([share for share, _ in mixture])
+    share /= share.sum()
+    mixed = [column for _, column in mixture]
+    levels = share @ np.array([column.levels for column in mixed])
+    error = float(share @ np.array([column.error for column in mixed]))
+    return Decision(
+        share @ np.array([column.multipliers for column in mixed]),
+        mixed[int(share.argmax())].pulls,
+        levels,
+        error,
+        float(problem.figures(levels, error).worst),
+        lottery=[(float(p), column.pulls) for p, column in zip(share, mixed, strict=True)],
+    )
 
 
 class Columns:
@@ -618,8 +584,9 @@ class Columns:
     def __init__(self, problem: DecisionProblem) -> None:
         self.problem = problem
         self.has_upper, self.has_lower = np.isfinite(problem.upper), np.isfinite(problem.lower)
-        binds = np.eye(len(problem.lower))[self.has_upper | self.has_lower]
-        self.directions = [self._scaled(bind) for bind in binds]
+        self.is_bounded = self.has_upper | self.has_lower
+        binds = np.eye(len(problem.lower))[self.is_bounded]
+        self.directions = [bind / self._size(bind) for bind in binds]
         self.tried: list[Decision] = []
         self._places: dict[bytes, int] = {}
         self.most_useful = np.inf
@@ -642,7 +609,8 @@ class Columns:
             self.add(np.zeros_like(level), label)
         constants = [one.error for one in self.tried if one.constant is not None]
         self.most_useful = min(constants) - LEAST_USE
-        together = self._scaled(level - np.clip(level, problem.lower, problem.upper))
+        off = level - np.clip(level, problem.lower, problem.upper)
+        together = off / self._size(off)
         step = 1 + 2 * len(self.directions) * len(RAY_LENGTHS) // MOST_RAYS
         for length in RAY_LENGTHS:
             self.add(length * together)
@@ -651,53 +619,43 @@ class Columns:
                 self.add(length * direction)
                 self.add(-length * direction)
 
-    def generate(self) -> tuple[float, Floats]:
-        """Adds columns until the mixture improves no more: its cost, and the columns' shares.
+    def generate(self) -> tuple[float, list[tuple[float, Decision]]]:
+        """Adds columns until the mixture improves no more: its cost, and its columns' shares.
 
         New columns have multipliers near the dual values, and between the columns of the mixture.
         """
         chance = np.random.default_rng(0)
-        cost, shares = np.inf, np.ones(0)
         for price in MIXTURE_PRICES:
-            cost, shares, dual_values = self._mix(price)
-            quiet, radius = 0, FIRST_RADIUS
-            for _ in range(MOST_ROUNDS):
-                mixed = self._mixed(shares)
-                mean = sum((share * net for net, share in mixed), start=np.zeros_like(dual_values))
+            cost, quiet, radius = np.inf, 0, FIRST_RADIUS
+            for turn in range(MOST_ROUNDS + 1):
+                before, (cost, dual_values, mixture) = cost, self._mix(price)
+                quiet = quiet + 1 if cost > before - LEAST_GAIN else 0
+                if quiet == QUIET_ROUNDS or turn == MOST_ROUNDS:
+                    break
+                mixed = _multipliers(mixture)
+                mean = sum((share * net for share, net in mixed), start=np.zeros_like(dual_values))
                 between = 0.5 * (dual_values + mean)
                 new = [dual_values, mean, between, 0.8 * dual_values, 1.2 * dual_values]
-                new += [0.5 * (one + two) for (one, _), (two, _) in pairwise(mixed)]
+                new += [0.5 * (one + two) for (_, one), (_, two) in pairwise(mixed)]
                 for _ in range(NEIGHBOURS):
-                    step = radius * self._scaled(chance.normal(size=len(mean)))
+                    step = np.where(self.is_bounded, chance.normal(size=len(mean)), 0.0)
+                    step = radius * (step / self._size(step))
                     new += [dual_values + step, mean + step]
                 for multipliers in new:
                     self.add(multipliers)
-                before, radius = cost, radius * SHRINKING
-                cost, shares, dual_values = self._mix(price)
-                quiet = quiet + 1 if cost > before - LEAST_GAIN else 0
-                if quiet == QUIET_ROUNDS:
-                    break
-        return cost, shares
+                radius *= SHRINKING
+        return cost, mixture
 
-    def _mixed(self, shares: Floats) -> list[tuple[Floats, float]]:
-        """Multipliers and shares of the first columns of the mixture, constants left out."""
-        mixed = [
-            (one.multipliers, float(share))
-            for one, share in zip(self.tried, shares, strict=False)
-            if one.constant is None and share > LEAST_SHARE
-        ]
-        return mixed[:MOST_PAIRS]
-
-    def _mix(self, price: float) -> tuple[float, Floats, Floats]:
-        """Solves the linear program: its value, the columns' shares, and the net multipliers.
+    def _mix(self, price: float) -> tuple[float, Floats, list[tuple[float, Decision]]]:
+        """Solves the linear program: its value, the net multipliers, and the columns' shares.
 
         The last variable is the largest violation, so that there always is a solution.
         """
-        problem, (errors, levels) = self.problem, self._figures()
-        n, levels = len(errors), levels.T
+        problem, (levels, figures) = self.problem, self.figures()
+        n, levels = len(levels), levels.T
         rows = np.concatenate([levels[self.has_upper], -levels[self.has_lower]])
         solution: Any = linprog(
-            np.append(errors, price),
+            np.append(figures.error, price),
             A_ub=np.column_stack([rows, -np.ones(len(rows))]),
             b_ub=np.concatenate([problem.upper[self.has_upper], -problem.lower[self.has_lower]]),
             A_eq=np.append(np.ones(n), 0.0)[None],
@@ -708,77 +666,57 @@ class Columns:
         above, below = np.split(-solution.ineqlin.marginals, [int(self.has_upper.sum())])
         net[self.has_upper] += above
         net[self.has_lower] -= below
-        return float(solution.fun), solution.x[:n], net
+        pairs = zip(solution.x[:n].tolist(), self.tried, strict=True)
+        return float(solution.fun), net, [pair for pair in pairs if pair[0] > LEAST_SHARE]
 
-    def search(self, shares: Floats) -> None:
+    def search(self, mixture: Sequence[tuple[float, Decision]]) -> None:
         """Adds single decisions: the best points of lines that start at the best column.
 
         A line changes the multiplier of one constraint, or leads to a decision of the mixture. All
         its decisions are judged exactly.
         """
-        problem, mixed = self.problem, self._mixed(shares)
+        problem, mixed = self.problem, _multipliers(mixture)
         for penalty in SEARCH_PENALTIES:
-            errors, levels = self._figures()
-            merit = errors + penalty * (problem.violations(levels) ** 2).sum(1)
+            merit = self.figures()[1].penalised(penalty)
             merit[[one.constant is not None for one in self.tried]] = np.inf
             least, net = float(merit.min()), self.tried[int(merit.argmin())].multipliers
             for _ in range(SEARCH_SWEEPS):
                 before = least
-                for direction in [*self.directions, *(other - net for other, _ in mixed)]:
+                for direction in [*self.directions, *(other - net for _, other in mixed)]:
                     start, end = net, MOST_PULL / self._size(direction)
-                    scores = problem.base + problem.added(problem.pulls(start))
-                    slopes = problem.added(problem.pulls(direction))
-                    line = DecisionLine(problem, scores, slopes, (-end, end))
-                    for t, _ in line.best(penalty, self.most_useful):
+                    scores, slopes = (
+                        added_scores(0.0, problem.probabilities, problem.pulls(one))
+                        for one in (start, direction)
+                    )
+                    line = best_on_line(
+                        problem,
+                        problem.base + scores,
+                        slopes,
+                        penalty,
+                        most_error=self.most_useful,
+                        window=(-end, end),
+                    )
+                    for t, _ in line:
                         point = self.add(start + t * direction)
-                        off = problem.violations(point.levels)
-                        merit_here = point.error + penalty * float((off**2).sum())
+                        figures = problem.figures(point.levels, point.error)
+                        merit_here = float(figures.penalised(penalty))
                         if point.constant is None and merit_here < least - LEAST_GAIN:
                             net, least = point.multipliers, merit_here
                 if least > before - LEAST_GAIN:
                     break
 
-    def answer(self, cost: float, shares: Floats, *, lottery: bool) -> Decision:
-        """The most accurate column that keeps the bounds, if it costs little more than the mixture.
-
-        One label for everybody may be the answer if the mixture costs no less. If there is no such
-        column, the answer is the mixture as a lottery, with expected levels and error. Without a
-        lottery it is the column with the best balance of error and largest violation.
-        """
-        errors, levels = self._figures()
-        off = self.problem.violations(levels)
-        is_useful = errors < self.most_useful
-        useful = np.where(is_useful, errors, np.inf) if is_useful.any() else errors
-        keeps = np.where(off.any(1), np.inf, errors if cost > self.most_useful else useful)
-        if keeps.min() <= cost + WORTH[lottery]:
-            return self.tried[int(keeps.argmin())]
-        if not lottery:
-            return self.tried[int((useful + VIOLATION_PRICE * off.max(1)).argmin())]
-        places = np.flatnonzero(shares > LEAST_SHARE)
-        share = shares[places] / shares[places].sum()
-        mixed = [self.tried[int(place)] for place in places]
-        expected = share @ levels[places]
-        return Decision(
-            share @ np.array([column.multipliers for column in mixed]),
-            mixed[int(share.argmax())].pulls,
-            expected,
-            float(share @ errors[places]),
-            float(self.problem.violations(expected).max()),
-            lottery=[(float(p), column.pulls) for p, column in zip(share, mixed, strict=True)],
-        )
-
-    def _figures(self) -> tuple[Floats, Floats]:
-        """(columns,) the errors, or the means of the costs, and (columns, J) the levels."""
-        errors = np.array([one.error for one in self.tried])
-        return errors, np.array([one.levels for one in self.tried])
-
-    def _scaled(self, multipliers: Floats) -> Floats:
-        """Multipliers of binding constraints, so that the largest change of a weight is 1."""
-        bounded = np.where(self.has_upper | self.has_lower, multipliers, 0.0)
-        scaled: Floats = bounded / self._size(bounded)
-        return scaled
+    def figures(self) -> tuple[Floats, Figures]:
+        """(columns, J) the levels, and the figures."""
+        levels = np.array([one.levels for one in self.tried])
+        return levels, self.problem.figures(levels, np.array([one.error for one in self.tried]))
 
     def _size(self, multipliers: Floats) -> float:
         """The largest change of a cell's weight, or a tiny number if none changes."""
         sizes = [float(np.abs(pull).max()) for pull in self.problem.pulls(multipliers)]
         return max(*sizes, LEAST_SHARE)
+
+
+def _multipliers(mixture: Sequence[tuple[float, Decision]]) -> list[tuple[float, Floats]]:
+    """Shares and multipliers of the first columns of a mixture, constants left out."""
+    mixed = [(share, one.multipliers) for share, one in mixture if one.constant is None]
+    return mixed[:MOST_PAIRS]

@@ -67,13 +67,6 @@ class ModelFigures(NamedTuple):
     by_costs: bool = False
 
     @property
-    def only_label(self) -> int | None:
-        """The index of the one label that everybody gets, if so."""
-        labels = self.predicted
-        is_one = labels is not None and bool((labels == labels[0]).all())
-        return int(labels[0]) if labels is not None and is_one else None
-
-    @property
     def merit(self) -> str:
         """What the accuracy is called."""
         return "merit (one less the mean cost)" if self.by_costs else "accuracy"
@@ -222,18 +215,58 @@ def find_fault(
         Fairness costs 9.0 points of accuracy here: 0.6100, against 0.7000 of the plain model,
         on the training rows. Try a larger epsilon.
     """
-    faults = [_of_constants(fair, constants, labels, rows)]
     best = max((constant.accuracy for constant in constants), default=0.0)
-    if faults[0] and plain is not None and plain.accuracy < best + LEAST_GAIN:
-        return f"{faults[0]} {NOT_LEARNT.format(plain)}"
-    if faults == [""]:
-        faults = [_of_bounds(fair, suggestions, rows)] if noise is None else [""]
-        if plain is not None:
-            faults[0] = faults[0] or _of_fairness(fair, plain, rows, noise or 0.0)
-            faults.append(_of_price(fair, plain, best, rows, is_new=noise is not None))
-        faults += [f"{SAME_DECISIONS}."] if faults[0] and _decide_alike(fair, plain) else []
-    fault = " ".join(filter(None, faults))
-    return f"{fault} {suggestions}" if fault else None
+    useless = _is_constant(fair, constants, labels, rows)
+    if useless:
+        is_learnt = plain is None or plain.accuracy >= best + LEAST_GAIN
+        return f"{useless} {suggestions if is_learnt else NOT_LEARNT.format(plain)}"
+    faults = []
+    if noise is None and fair.beyond > REACHED:
+        faults.append(
+            f"{suggestions.bound} is not kept: on the {rows} rows the worst level of fairness is "
+            f"{fair.beyond:.4f} beyond its bounds (max |F| {fair.worst:.4f})."
+        )
+    if plain is not None:
+        least = plain.worst + max(REACHED, noise or 0.0)
+        if not faults and fair.beyond > 0 and fair.worst > least:
+            faults.append(
+                f"The model is less fair than the plain one: max |F| is {fair.worst:.4f}, against "
+                f"{plain.worst:.4f}, on the {rows} rows."
+            )
+        is_unfair, cost, chance, differs = bool(faults), plain.accuracy - fair.accuracy, 0.0, None
+        if fair.predicted is not None and plain.predicted is not None:
+            differs = fair.predicted != plain.predicted
+            chance = 2.0 * math.sqrt(differs.mean() / len(differs))
+        least = max(TOLERATED_LOSS - chance, TOLERATED_LOSS / 2)
+        if cost > (least if noise is None else max(TOLERATED_LOSS, chance)):
+            constant = (
+                "" if fair.accuracy >= best else f" and {best:.4f} of one label for everybody"
+            )
+            faults.append(
+                f"Fairness costs {100 * cost:.1f} points of {fair.merit} here: {fair.accuracy:.4f},"
+                f" against {plain.accuracy:.4f} of the plain model{constant}, on the {rows} rows."
+            )
+        if is_unfair and differs is not None and not differs.any():
+            faults.append(f"{SAME_DECISIONS}.")
+    return f"{' '.join(faults)} {suggestions}" if faults else None
+
+
+def _is_constant(
+    fair: ModelFigures, constants: Sequence[ModelFigures], labels: Sequence[Any], rows: str
+) -> str:
+    """A sentence if everybody gets one label, or a constant is as good; else empty."""
+    predicted = fair.predicted
+    if predicted is not None and (predicted == predicted[0]).all():
+        return f"Every {rows} row is predicted as {labels[predicted[0]]!r}."
+    for label, constant in zip(labels, constants, strict=False):
+        is_as_fair = constant.worst <= fair.worst and constant.beyond <= fair.beyond
+        if is_as_fair and fair.accuracy < constant.accuracy + LEAST_GAIN:
+            return (
+                f"The model is no better than a constant: predicting {label!r} for everybody "
+                f"reaches {fair.merit} {constant.accuracy:.4f} and max |F| {constant.worst:.4f} on "
+                f"the {rows} rows, the model {fair.accuracy:.4f} and {fair.worst:.4f}."
+            )
+    return ""
 
 
 def warn_of_result(
@@ -246,70 +279,10 @@ def warn_of_result(
     """Warns of a fault; without one, tells if the fair model decides every row as the plain one."""
     if fault:
         warn(fault, FairnessWarning)
-    elif _decide_alike(fair, plain) and suggestions.asked != math.inf:
+    elif fair.predicted is None or plain.predicted is None or suggestions.asked == math.inf:
+        return
+    elif np.array_equal(fair.predicted, plain.predicted):
         warn(f"{SAME_DECISIONS}, which already keeps {suggestions.bound} ({rows} rows).")
-
-
-def _decide_alike(fair: ModelFigures, plain: ModelFigures | None) -> bool:
-    return (
-        plain is not None
-        and fair.predicted is not None
-        and plain.predicted is not None
-        and np.array_equal(fair.predicted, plain.predicted)
-    )
-
-
-def _of_constants(
-    fair: ModelFigures, constants: Sequence[ModelFigures], labels: Sequence[Any], rows: str
-) -> str:
-    if fair.only_label is not None:
-        return f"Every {rows} row is predicted as {labels[fair.only_label]!r}."
-    for constant in constants:
-        is_as_fair = constant.worst <= fair.worst and constant.beyond <= fair.beyond
-        if is_as_fair and fair.accuracy < constant.accuracy + LEAST_GAIN:
-            assert constant.only_label is not None  # noqa: S101 - it is a constant
-            return (
-                "The model is no better than a constant: predicting "
-                f"{labels[constant.only_label]!r} for everybody reaches {fair.merit} "
-                f"{constant.accuracy:.4f} and max |F| {constant.worst:.4f} on the {rows} rows, the "
-                f"model {fair.accuracy:.4f} and {fair.worst:.4f}."
-            )
-    return ""
-
-
-def _of_bounds(fair: ModelFigures, suggestions: Suggestions, rows: str) -> str:
-    if fair.beyond <= REACHED:
-        return ""
-    return (
-        f"{suggestions.bound} is not kept: on the {rows} rows the worst level of fairness is "
-        f"{fair.beyond:.4f} beyond its bounds (max |F| {fair.worst:.4f})."
-    )
-
-
-def _of_fairness(fair: ModelFigures, plain: ModelFigures, rows: str, noise: float) -> str:
-    if fair.worst <= plain.worst + max(REACHED, noise) or fair.beyond == 0:
-        return ""
-    return (
-        f"The model is less fair than the plain one: max |F| is {fair.worst:.4f}, against "
-        f"{plain.worst:.4f}, on the {rows} rows."
-    )
-
-
-def _of_price(
-    fair: ModelFigures, plain: ModelFigures, best: float, rows: str, *, is_new: bool
-) -> str:
-    cost, noise = plain.accuracy - fair.accuracy, 0.0
-    if fair.predicted is not None and plain.predicted is not None:
-        differs = fair.predicted != plain.predicted
-        noise = 2.0 * math.sqrt(differs.mean() / len(differs))
-    least = max(TOLERATED_LOSS - noise, TOLERATED_LOSS / 2)
-    if cost <= (max(TOLERATED_LOSS, noise) if is_new else least):
-        return ""
-    constant = "" if fair.accuracy >= best else f" and {best:.4f} of one label for everybody"
-    return (
-        f"Fairness costs {100 * cost:.1f} points of {fair.merit} here: {fair.accuracy:.4f}, "
-        f"against {plain.accuracy:.4f} of the plain model{constant}, on the {rows} rows."
-    )
 
 
 def warn_of_small(set_aside: Mapping[str, int]) -> None:
@@ -339,7 +312,7 @@ class ShownInNotebooks:
     def _notebook_html(self) -> str:
         """The level of every constraint after training; empty before it, and without one."""
         names, levels = (getattr(self, name, ()) for name in ("constraint_names_", "levels_"))
-        if len(names) == 0:
+        if not names:
             return ""
         with keeping_random_state():  # rich draws numbers when it is imported
             from fairgrad.text import Block, Section, as_html  # noqa: PLC0415 - only notebooks do

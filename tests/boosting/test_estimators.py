@@ -48,3 +48,17 @@ def test_every_argument_is_explained(library):
     assert "{" not in words.partition("Example:")[0]
     for name in (*FAIRNESS_PARAMETERS, "levels_", "cell_names_"):
         assert f"\n    {name}: " in words
+
+
+@both
+def test_a_plain_model_shows_itself_in_a_notebook(hiring, library):
+    model = fair(library, None).fit(hiring.X, hiring.y)
+    assert "Level of each group" not in model._repr_mimebundle_()["text/html"]
+    assert (
+        "Level of each group"
+        in (
+            fair(library)
+            .fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
+            ._repr_mimebundle_()["text/html"]
+        )
+    )

@@ -11,10 +11,9 @@ from scipy.optimize import linprog
 from fairgrad import AtMost, fairness_levels
 from fairgrad.constraints import on_outcomes
 from fairgrad.decisions import (
-    DecisionLine,
     DecisionProblem,
-    JudgedCells,
     added_scores,
+    best_on_line,
     judged_apart,
     solve,
 )
@@ -49,22 +48,20 @@ def table(seed, n=400, n_labels=2, n_groups=2, weights=False):
 
 
 def problem_of(rows, probability, measure, epsilon=0.0, y_desirable=(1,), costs=None):
-    cells = [
-        JudgedCells(
-            constraints_of(one, rows.groups, epsilon=epsilon, y_desirable=y_desirable), rows
-        )
+    measured = [
+        (constraints_of(one, rows.groups, epsilon=epsilon, y_desirable=y_desirable), rows)
         for one in (measure if isinstance(measure, list) else [measure])
     ]
-    return DecisionProblem(rows.label, rows.weight, cells, [probability] * len(cells), costs)
+    return DecisionProblem(measured, [probability] * len(measured), costs)
 
 
 def scores_of(problem, net):
-    return problem.base + problem.added(problem.pulls(net))
+    return added_scores(problem.base, problem.probabilities, problem.pulls(net))
 
 
 def all_levels(problem, rows, predicted):
     """Of all parts, from predicted labels."""
-    found = [cells.constraints for cells in problem.measured]
+    found = [constraints for constraints, _ in problem.measured]
     return np.concatenate([c.levels(cell_rates(c, rows, predicted)) for c in found])
 
 
@@ -108,9 +105,9 @@ class TestBestResponse:
         both = [On("sex", "equalized_odds"), On("race", "accuracy_parity", 0.15)]
         parts = judged_apart(both, rows, epsilon=0.2)  # more than what noise explains
         whole = constraints_of(both, rows.groups, epsilon=0.2)
-        assert tuple(n for part in parts for n in part.constraints.names) == whole.names
+        assert tuple(n for constraints, _ in parts for n in constraints.names) == whole.names
         for name in ("lower", "upper"):
-            own = np.concatenate([getattr(part.constraints, name) for part in parts])
+            own = np.concatenate([getattr(constraints, name) for constraints, _ in parts])
             np.testing.assert_allclose(own, getattr(whole, name))
 
 
@@ -121,14 +118,13 @@ def cheapest_rule(problem, joint, rows, costs):
     rules = np.eye(n_points * n_labels).reshape(-1, n_points, n_labels)  # each decision alone
     cost = np.einsum("dxl,xyg,yl->d", rules, joint, price)
     outcome = np.einsum("dxl,xyg->dlyg", rules, joint) / joint.sum(0)  # q[k, l] of each
-    effects, lowers, uppers = [], [], []
-    for part in problem.measured:
-        c = on_outcomes(part.constraints, rows.groups)  # of a rule that is the sum of decisions
+    effects, constants = [], []
+    for constraints, _ in problem.measured:
+        c = on_outcomes(constraints, rows.groups)  # of a rule that is the sum of decisions
         effects.append(c.levels(outcome.reshape(len(rules), -1)) - c.c0)
-        lowers.append(part.lower - c.c0)
-        uppers.append(part.upper - c.c0)
-    effect, lower, upper = np.hstack(effects), np.concatenate(lowers), np.concatenate(uppers)
-    bounds = np.concatenate([upper, -lower])
+        constants.append(c.c0)
+    effect, c0 = np.hstack(effects), np.concatenate(constants)
+    bounds = np.concatenate([problem.upper - c0, c0 - problem.lower])
     keeps = np.isfinite(bounds)
     return linprog(
         cost,
@@ -177,7 +173,7 @@ class TestLottery:
         assert sum(share for share, _ in found.lottery) == pytest.approx(1.0)
         levels, error = 0.0, 0.0
         for share, (pull,) in found.lottery:
-            predicted = (problem.base + added_scores(probability, pull)).argmax(0)
+            predicted = added_scores(problem.base, [probability], [pull]).argmax(0)
             levels = levels + share * all_levels(problem, rows, predicted)
             error += share * (predicted != rows.label).mean()
         np.testing.assert_allclose(found.levels, levels, atol=1e-12)
@@ -200,17 +196,19 @@ class TestLines:
         problem = problem_of(rows, probability, measure, costs=costs)
         rng = np.random.default_rng(seed)
         net, direction = rng.normal(size=(2, len(problem.lower)))
-        scores, slopes = scores_of(problem, net), problem.added(problem.pulls(direction))
-        (_, fairest), (_, cheapest) = DecisionLine(problem, scores, slopes).best(2.0)
+        scores = scores_of(problem, net)
+        slopes = added_scores(0.0, problem.probabilities, problem.pulls(direction))
+        line = best_on_line(problem, scores, slopes, 2.0)
+        (_, fairest), (_, cheapest) = line
         worst, penalised = [], []
         for t in np.concatenate([np.linspace(-20, 20, 81), np.linspace(-1, 1, 80)]):
             found = problem.decide(net + t * direction)
             worst.append((found.beyond, found.error))
             counts, _ = problem.judged(scores_of(problem, net + t * direction).argmax(0))
-            penalised.append(problem.figures(counts, found.error).penalised(2.0))
+            penalised.append(problem.figures(problem.levels(counts), found.error).penalised(2.0))
         assert fairest.worst <= min(worst)[0] + 1e-9
         assert cheapest.penalised(2.0) <= min(penalised) + 1e-9
-        for t, figures in DecisionLine(problem, scores, slopes).best(2.0):
+        for t, figures in line:
             there = problem.decide(net + t * direction)
             assert there.error == pytest.approx(float(figures.error))
             assert there.beyond == pytest.approx(float(figures.worst))
@@ -302,7 +300,7 @@ class TestSolve:
         problem = problem_of(rows, probability, measure, costs=costs)
         for label in range(3):
             constant = problem.decide(np.zeros(len(problem.lower)), label)
-            scores = problem.base + added_scores(probability, constant.pulls[0])
+            scores = added_scores(problem.base, [probability], constant.pulls)
             assert (scores.argmax(0) == label).all()
 
     @pytest.mark.parametrize("epsilon", [1.0, np.inf])
@@ -360,7 +358,7 @@ class TestSolve:
         for label in (0, 1):
             assert found.beyond == 0 or found.error < (rows.label != label).mean()
         constant = problem.decide(np.zeros(len(problem.lower)), 1)
-        scores = problem.base + added_scores(noise, constant.pulls[0])
+        scores = added_scores(problem.base, [noise], constant.pulls)
         assert (scores.argmax(0) == 1).all()
         assert constant.beyond == 0
         assert constant.error == pytest.approx((rows.label != 1).mean())

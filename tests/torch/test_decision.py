@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression
 from torch import nn
 
 from fairgrad import fairness_levels
-from fairgrad.decisions import DecisionProblem, JudgedCells, solve, weighted_scores
+from fairgrad.decisions import DecisionProblem, solve, weighted_scores
 from fairgrad.groups import group_rows
 from fairgrad.measures import On, constraints_of
 from fairgrad.torch import FairDecision
@@ -40,8 +40,8 @@ def test_it_decides_as_the_classifier_does(measure, table):
     predicted = nn.Sequential(network, head)(rows).argmax(1).numpy()
     joint = cells.predict_proba(X).T.reshape(2, 2, -1)
     grouped = group_rows(y, s)
-    judged = JudgedCells(constraints_of(measure, grouped.groups, epsilon=0.04), grouped)
-    decision = solve(DecisionProblem(y, None, [judged], [joint]))
+    constraints = constraints_of(measure, grouped.groups, epsilon=0.04)
+    decision = solve(DecisionProblem([(constraints, grouped)], [joint]))
     expected = weighted_scores([joint], decision.pulls).argmax(0)
     assert (predicted == expected).mean() > 0.999
     assert fairness_levels(y, predicted, s, measure).gaps.max() <= 0.04 + 1e-9

@@ -34,7 +34,6 @@ from fairgrad.columns import as_columns, sensitive_columns
 from fairgrad.decisions import (
     Decision,
     DecisionProblem,
-    JudgedCells,
     as_costs,
     judged_apart,
     largest,
@@ -73,10 +72,11 @@ from fairgrad.usefulness import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
+    from fairgrad.constraints import Constraints
     from fairgrad.groups import Floats, Groups, Ints
     from fairgrad.membership import SpreadRows
 
@@ -335,34 +335,39 @@ class FairDecisionClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, Ba
         ]
         self.lottery_key_ = tuning.key if self.lottery_ else ""
         self.multipliers_ = decision.multipliers
-        names = [name for one in measured for name in one.constraints.names]
+        names = [name for constraints, _ in measured for name in constraints.names]
         self.constraint_names_ = tuple(names)
-        self._set_weights(decision, measured)
+        self._set_weights(rows.groups, decision, measured)
         self.desirable_ = ()
         if uses_desirable(self.fairness_measure):
             labels = self.classes_.tolist()
             self.desirable_ = tuple(labels[i] for i in desirable_labels(labels, self.y_desirable))
         self._set_levels(problem, tuning, warns=warns)
 
-    def _set_weights(self, decision: Decision, measured: Sequence[JudgedCells]) -> None:
+    def _set_weights(
+        self,
+        groups: Groups,
+        decision: Decision,
+        measured: Sequence[tuple[Constraints, GroupedRows]],
+    ) -> None:
         """The weights of the cells of all attributes together, and their names."""
-        groups, n_labels = self.groups_, len(self.classes_)
-        assert groups is not None  # noqa: S101 - only plain models have none
-        weights = np.ones(groups.mass.shape)
-        plain = check_costs(self.cost_matrix, n_labels).T
-        costs: Floats = np.repeat(plain[:, :, None], groups.n_groups, axis=2)
-        for one, pull in zip(measured, decision.pulls, strict=True):
-            parents = groups.parents(*one.groups.attributes)
-            costs = costs + as_costs(pull)[:, :, parents]
-            weights = weights + pull[:, parents] if pull.ndim == 2 else weights
-        if self.cost_matrix is not None or any(pull.ndim == 3 for pull in decision.pulls):
+        pulls = decision.pulls
+        parents = [groups.parents(*people.groups.attributes) for _, people in measured]
+        if self.cost_matrix is not None or any(pull.ndim == 3 for pull in pulls):
+            plain = check_costs(self.cost_matrix, len(self.classes_)).T
+            costs: Floats = np.repeat(plain[:, :, None], groups.n_groups, axis=2)
+            for pull, parent in zip(pulls, parents, strict=True):
+                costs = costs + as_costs(pull)[:, :, parent]
             self.cell_weights_ = (costs.max(0) - costs).ravel()
             cells = groups.cell_names(by_label=True)
             self.cell_names_ = tuple(f"{y} predicted, {k}" for y in self.classes_ for k in cells)
-        else:
-            by_label = any(one.constraints.by_label for one in measured)
-            self.cell_weights_ = weights.ravel() if by_label else weights[0]
-            self.cell_names_ = groups.cell_names(by_label)
+            return
+        weights = np.ones(groups.mass.shape)
+        for pull, parent in zip(pulls, parents, strict=True):
+            weights = weights + pull[:, parent]
+        by_label = any(constraints.by_label for constraints, _ in measured)
+        self.cell_weights_ = weights.ravel() if by_label else weights[0]
+        self.cell_names_ = groups.cell_names(by_label)
 
     def _set_levels(self, problem: DecisionProblem, tuning: Tuning, *, warns: bool) -> None:
         """Judges the decisions, and warns of what is wrong with them, if anything is.
@@ -389,7 +394,7 @@ class FairDecisionClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, Ba
                     f"against {fair.worst:.4f} on held-out rows, which are like new rows. Audit it "
                     "on new rows, or use a model that overfits less."
                 )
-        self.violation_ = float(problem.violations(self.levels_).max())
+        self.violation_ = float(problem.figures(self.levels_, 0.0).worst)
         if tuning.n_known is not None:
             known = tuning.known()
             self.levels_ = judged(known.problem(self), known.probabilities)[0]
@@ -422,16 +427,6 @@ class FairDecisionClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, Ba
             scaling.set_fit_request(sample_weight=True)
             regression.set_fit_request(sample_weight=True)
         return make_pipeline(scaling, regression)
-
-    def _check_settings(self) -> None:
-        check_count("n_folds", self.n_folds, least=2)
-        if self.prefit and self.estimator is None:
-            raise ValueError("estimator: required with prefit=True; pass a fitted classifier.")
-        if not hasattr(self._estimator(), "predict_proba"):
-            raise TypeError(
-                f"estimator: expected a classifier with predict_proba, got "
-                f"{type(self.estimator).__name__}; wrap it in CalibratedClassifierCV."
-            )
 
     def _scores(self, X: Any, probabilities: list[Floats]) -> Floats:
         """(L, n) the scores of the labels; with a lottery those of the rule drawn for each row."""
@@ -478,11 +473,10 @@ def _judged(
     errors = cost_shares(problem.costs, len(problem.base))
     wrong = [float(problem.weight @ errors[problem.label, one]) for one in decided]
     accuracy = 1.0 - float(np.dot(shares, wrong))
-    cuts = np.cumsum([len(cells.lower) for cells in problem.measured])[:-1]
-    pairs = zip(problem.measured, np.split(levels, cuts), strict=True)
-    worst, beyond = np.max(
-        [worst_of(cells.constraints, of_measure) for cells, of_measure in pairs], axis=0
-    )
+    measured = [constraints for constraints, _ in problem.measured]
+    cuts = np.cumsum([len(constraints.c0) for constraints in measured])[:-1]
+    pairs = zip(measured, np.split(levels, cuts), strict=True)
+    worst, beyond = np.max([worst_of(*pair) for pair in pairs], axis=0)
     labels = decided[0] if len(decided) == 1 else None
     return levels, ModelFigures(
         accuracy, float(worst), float(beyond), labels, problem.costs is not None
@@ -517,7 +511,12 @@ class Tuning:
         X, aware = cells.X, model.use_sensitive
         if validation is None:
             shows = None if model.verbose == "auto" else bool(model.verbose)
-            fold = _folds(cells.rows, model.n_folds, seed, spread)
+            cell = cells.rows.cell()
+            if spread is None:
+                fold = fold_of_rows(cell, model.n_folds, seed)
+            else:  # a row that is there once per group is in one fold
+                place = np.unique(spread.source, return_index=True)[1]
+                fold = fold_of_rows(cell[place], model.n_folds, seed)[spread.source]
             self.fitted, self.probabilities = cells.cross_fit(fold, aware=aware, shows=shows)
         else:
             self.fitted = cells.fit()
@@ -536,10 +535,11 @@ class Tuning:
         measured = judged_apart(
             self.measure, rows, epsilon=model.epsilon, y_desirable=model.y_desirable
         )
-        places = [self.cells.attributes.index(cells.groups.attributes) for cells in measured]
-        probabilities = [self.probabilities[place] for place in places]
-        costs = model.costs(len(rows.groups.labels))
-        return DecisionProblem(rows.label, rows.weight, measured, probabilities, costs)
+        probabilities = [
+            self.probabilities[self.cells.attributes.index(people.groups.attributes)]
+            for _, people in measured
+        ]
+        return DecisionProblem(measured, probabilities, model.costs(len(rows.groups.labels)))
 
     def known(self) -> Tuning:
         """The same with the rows of known group alone."""
@@ -552,26 +552,18 @@ class Tuning:
         return narrow
 
     def by_attributes(
-        self, pulls: Sequence[Floats], measured: Sequence[JudgedCells]
+        self, pulls: Sequence[Floats], measured: Sequence[tuple[Constraints, GroupedRows]]
     ) -> list[Floats]:
         """What measures of the same attributes add to the scores, summed: one for each set."""
         n_labels = len(self.rows.groups.labels)
         sums: list[Floats] = [np.zeros((n_labels, groups.n_groups)) for groups in self.cells.groups]
-        for one, pull in zip(measured, pulls, strict=True):
-            place = self.cells.attributes.index(one.groups.attributes)
+        for (_, people), pull in zip(measured, pulls, strict=True):
+            place = self.cells.attributes.index(people.groups.attributes)
             if pull.ndim == sums[place].ndim:
                 sums[place] = sums[place] + pull
             else:
                 sums[place] = as_costs(sums[place]) + as_costs(pull)
         return sums
-
-
-def _folds(rows: GroupedRows, n_folds: int, seed: int, spread: SpreadRows | None) -> Ints:
-    """(n,) the fold of each row; rows that are there once per group are all in the same fold."""
-    if spread is None:
-        return fold_of_rows(rows.cell(), n_folds, seed)
-    first = np.unique(spread.source, return_index=True)[1]
-    return fold_of_rows(rows.cell()[first], n_folds, seed)[spread.source]
 
 
 def fit_decisions(
@@ -590,7 +582,15 @@ def fit_decisions(
     The other arguments are those of `FairDecisionClassifier.fit`.
     """
     first = models[0]
-    first._check_settings()  # noqa: SLF001 - the classifier's other half
+    check_count("n_folds", first.n_folds, least=2)
+    if first.prefit and first.estimator is None:
+        raise ValueError("estimator: required with prefit=True; pass a fitted classifier.")
+    estimator = first._estimator(X)  # noqa: SLF001 - the classifier's other half
+    if not hasattr(estimator, "predict_proba"):
+        raise TypeError(
+            f"estimator: expected a classifier with predict_proba, got "
+            f"{type(estimator).__name__}; wrap it in CalibratedClassifierCV."
+        )
     if X is None:
         raise ValueError("X: expected a table with one row per label of y, got None.")
     people = (X, y, sensitive_features, sample_weight)
@@ -602,8 +602,11 @@ def fit_decisions(
         check_consistent_length(X, y)
     classes = check_labels(y)
     weight = check_weights(sample_weight, len(y))
-    estimator = first._estimator(X)  # noqa: SLF001 - as above
-    arguments = _routed(first, weight, fit_params)
+    if _routing_enabled():
+        routed = fit_params if weight is None else {"sample_weight": weight, **fit_params}
+        arguments = dict(process_routing(first, "fit", **routed).estimator.fit)
+    else:
+        arguments = {**fit_params, **fit_arguments(estimator, weight)}
     if first.fairness_measure is None:
         with naming_rows("X"):
             target = np.searchsorted(classes, y) if takes_codes_only(estimator) else y
@@ -642,7 +645,7 @@ def fit_decisions(
         X,
         y,
         rows,
-        list(dict.fromkeys(one.groups.attributes for one in measured)),
+        list(dict.fromkeys(people.groups.attributes for _, people in measured)),
         arguments,
         prefit=first.prefit,
         encoder=encoder,
@@ -674,17 +677,6 @@ def _takes_columns(X: Any) -> bool:
         return hasattr(X, "iloc")  # pandas
     shape = X.shape if hasattr(X, "shape") else np.shape(X)
     return len(shape) == 2
-
-
-def _routed(
-    model: FairDecisionClassifier, weight: Any, fit_params: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Arguments of the estimator's fit."""
-    if _routing_enabled():
-        routed = {} if weight is None else {"sample_weight": weight}
-        return dict(process_routing(model, "fit", **routed, **fit_params).estimator.fit)
-    estimator = model._estimator()  # noqa: SLF001 - the classifier's other half
-    return {**fit_params, **fit_arguments(estimator, weight)}
 
 
 def draw_lots(X: Any, key: str) -> Floats:

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import expit, softmax
 
-from fairgrad.decisions import DecisionLine, JudgedCells, JudgedDecisions, largest
+from fairgrad.decisions import DecisionProblem, best_on_line, largest
 from fairgrad.dual import check_costs
 from fairgrad.groups import count_rows
 from fairgrad.usefulness import LEAST_GAIN
@@ -157,8 +157,7 @@ class LastLayers:
         smallest = counts[counts > 0].min(initial=len(rows))
         room = float(np.clip(1.0 / smallest, LEAST_ROOM, MOST_ROOM))
         costs = None if cost_matrix is None else check_costs(cost_matrix, len(rows.groups.labels))
-        measured = [JudgedCells(defined, rows, room)]
-        self.problem = JudgedDecisions(rows.label, rows.weight, measured, costs)
+        self.problem = DecisionProblem([(defined, rows)], costs=costs, room=room)
         self.inputs = inputs
         self.judged: list[MovedLayer] = []
         for one, numbered in groupby(enumerate(layers), lambda pair: inputs[pair[0]]):
@@ -206,8 +205,9 @@ def _rank(model: MovedLayer, limit: float) -> tuple[bool, float, float]:
     return error > limit, worst, error
 
 
-def _judged(problem: JudgedDecisions, layer: Floats, scores: Floats, start: int) -> MovedLayer:
-    return MovedLayer(layer, scores, start, problem.figures(*problem.judged(largest(scores))))
+def _judged(problem: DecisionProblem, layer: Floats, scores: Floats, start: int) -> MovedLayer:
+    counts, error = problem.judged(largest(scores))
+    return MovedLayer(layer, scores, start, problem.figures(problem.levels(counts), error))
 
 
 def _damped_step(slopes: Floats, change: Floats) -> Floats:
@@ -229,7 +229,7 @@ class _Search:
 
     def __init__(
         self,
-        problem: JudgedDecisions,
+        problem: DecisionProblem,
         inputs: LayerInputs,
         limit: float,
         starts: Sequence[MovedLayer],
@@ -272,8 +272,10 @@ class _Search:
         Returns:
             The model of the least penalised error.
         """
-        line = DecisionLine(self.problem, model.scores, slopes, window)
-        for t, figures in line.best(PENALTY, self.limit):
+        line = best_on_line(
+            self.problem, model.scores, slopes, PENALTY, most_error=self.limit, window=window
+        )
+        for t, figures in line:
             moved = model._replace(
                 layer=model.layer + t * step, scores=model.scores + t * slopes, figures=figures
             )
@@ -315,15 +317,15 @@ class _Search:
             soft = softmax(scores / temperature, axis=0)
         right = soft[problem.label, np.arange(n)]
         outputs = [1] if len(scores) == 2 else range(len(scores))
-        (cells,) = problem.measured
+        ((constraints, _),), (cell,) = problem.measured, problem.cells
         columns = []
         for label in outputs:
-            if cells.n_outcomes == 1:
+            if constraints.n_outcomes == 1:
                 changes = [right * (soft[label] - (problem.label == label))]
             else:
                 changes = [p * ((label == m) - soft[label]) for m, p in enumerate(soft)]
             sums = [
-                self.inputs.sums(problem.weight * p / temperature, cells.cell, len(cells.mass))
+                self.inputs.sums(problem.weight * p / temperature, cell, constraints.n_cells)
                 for p in changes
             ]
             columns.append(np.concatenate(sums))

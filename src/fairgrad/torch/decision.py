@@ -103,8 +103,8 @@ class FairDecision(nn.Module):
 
         rows = group_rows(y, s, sample_weight)
         shape = rows.groups.mass.shape
-        cells = judged_apart(fairness_measure, rows, epsilon=epsilon, y_desirable=y_desirable)
-        if any(one.groups.attributes != rows.groups.attributes for one in cells):
+        measured = judged_apart(fairness_measure, rows, epsilon=epsilon, y_desirable=y_desirable)
+        if any(people.groups.attributes != rows.groups.attributes for _, people in measured):
             raise ValueError(
                 "fairness_measure: expected a measure on the groups of all attributes. For single "
                 "attributes use fairgrad.sklearn.FairDecisionClassifier."
@@ -112,12 +112,10 @@ class FairDecision(nn.Module):
         tuned = cls(np.ones(shape))
         with torch.no_grad():
             probability = tuned.cell_probabilities(torch.as_tensor(logits))
-        probabilities = [probability.cpu().numpy().transpose(1, 2, 0)] * len(cells)
+        probabilities = [probability.cpu().numpy().transpose(1, 2, 0)] * len(measured)
         costs = check_costs(cost_matrix, shape[0])
         plain = cost_matrix is None
-        own_costs = None if plain else costs
-        problem = DecisionProblem(rows.label, rows.weight, cells, probabilities, own_costs)
-        decision = solve(problem)
+        decision = solve(DecisionProblem(measured, probabilities, None if plain else costs))
         if plain and all(pull.ndim == 2 for pull in decision.pulls):
             return cls(1.0 + np.sum(decision.pulls, axis=0))
         return cls(
