@@ -12,10 +12,10 @@ from torch import nn
 from fairgrad import Audit, Frontier
 from fairgrad.audit import likeliest
 from fairgrad.cli.app import app
-from fairgrad.dual import cost_shares
 from fairgrad.finetune import finetune
 from fairgrad.frontier import non_dominated
 from fairgrad.sklearn import FairDecisionClassifier, FairGradClassifier, make_fairness_scorer
+from fairgrad.usefulness import cost_shares
 
 pytestmark = pytest.mark.filterwarnings("ignore::fairgrad.usefulness.FairnessWarning")
 RNG = np.random.default_rng(0)

@@ -116,8 +116,7 @@ class SensitiveEncoder:
         else:
             codes = self._read(sensitive_columns(s, n_rows, argument), argument)
         present, row = np.unique(np.stack(codes, axis=1), axis=0, return_inverse=True)
-        columns: Floats = self._columns(present)[row.ravel()]
-        return columns
+        return self._columns(present)[row.ravel()]
 
     def _read(self, columns: Mapping[str, Any], argument: str) -> list[Ints]:
         if len(columns) != len(self.attributes):
@@ -200,17 +199,23 @@ def hide_some(rows: GroupedRows, random_state: Any = 0, share: float = HIDDEN) -
     return hidden
 
 
-def beside(X: Any, columns: Floats, names: Sequence[str]) -> Any:
-    """Features with further columns to their right: an array, a sparse matrix or a data frame.
+def beside(
+    X: Any, encoder: SensitiveEncoder, sensitive_features: Any, names: Sequence[str] | None = None
+) -> Any:
+    """Features with the encoded sensitive values to their right.
 
     Args:
-        X: (n, features) with a shape.
-        columns: (n, d).
-        names: (d,) what to call them in a data frame.
+        X: (n, features): an array or what becomes one, a sparse matrix or a data frame.
+        encoder: of the sensitive values.
+        sensitive_features: as the encoder takes them; None if nothing is known of anyone.
+        names: of the columns in a data frame; by default the encoder's.
 
     Raises:
         ValueError: if the data frame has a column of such a name.
     """
+    X = X if hasattr(X, "shape") else np.asarray(X)
+    columns = encoder.encode(sensitive_features, X.shape[0])
+    names = encoder.names if names is None else names
     if hasattr(X, "tocsr"):
         from scipy import sparse  # noqa: PLC0415 - here X is scipy's, so that it is loaded
 
@@ -248,7 +253,7 @@ def with_values(
 
     Args:
         encoder: of the fitted model; None if it is not aware.
-        X: (n, features) with a shape.
+        X: (n, features), as `beside` takes it.
         sensitive_features: (n,) or a table; None takes all as unknown, with a warning.
         names: of the columns in a data frame; by default the encoder's.
 
@@ -261,8 +266,7 @@ def with_values(
         return X
     if sensitive_features is None:
         warn(NOT_GIVEN)
-    columns = encoder.encode(sensitive_features, X.shape[0])
-    return beside(X, columns, encoder.names if names is None else names)
+    return beside(X, encoder, sensitive_features, names)
 
 
 class AwareRouting:

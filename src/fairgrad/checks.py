@@ -15,6 +15,8 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from numpy.typing import NDArray
+
 FRAMEWORKS = {"fairgrad", "torch", "sklearn", "joblib", "lightning", "transformers", "skorch"}
 """Packages that a warning never points to: it points to the user's line."""
 
@@ -59,6 +61,40 @@ def check_count(name: str, value: Any, *, least: int = 1) -> int:
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
         raise ValueError(f"{name}: expected a whole number of at least {least}, got {value!r}.")
     return int(value)
+
+
+def require_values(model: Any, values: Any) -> None:
+    """Refuses to fit an estimator without sensitive values, if it needs them."""
+    if values is not None or (model.fairness_measure is None and not model.use_sensitive):
+        return
+    why = f"fairness_measure is {model.fairness_measure!r}"
+    if model.fairness_measure is None:
+        why = "use_sensitive is set"
+    raise ValueError(
+        f"sensitive_features: required, one value per row, because {why}. Call fit(X, y, "
+        "sensitive_features=...). A plain model has fairness_measure=None and use_sensitive=False."
+    )
+
+
+def check_costs(cost_matrix: Any, n_labels: int) -> NDArray[np.float64]:
+    """(L, L) the cost of each prediction (columns) of each true label (rows), checked."""
+    if cost_matrix is None:
+        return 1.0 - np.eye(n_labels)
+    try:
+        costs = np.asarray(cost_matrix, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"cost_matrix: expected numbers, got {cost_matrix!r}.") from None
+    if costs.shape != (n_labels, n_labels) or not np.isfinite(costs).all():
+        raise ValueError(
+            f"cost_matrix: expected finite numbers, a row per true label and a column per "
+            f"predicted label ({n_labels} of each); got shape {costs.shape}."
+        )
+    if not (costs >= np.diag(costs)[:, None]).all() or not (costs > np.diag(costs)[:, None]).any():
+        raise ValueError(
+            "cost_matrix: every error must cost at least as much as the correct prediction (the "
+            f"diagonal), and some error more; got {costs.tolist()}."
+        )
+    return costs
 
 
 def is_number(value: Any) -> bool:

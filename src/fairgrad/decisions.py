@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.optimize import linprog
 
+from fairgrad.checks import check_costs
 from fairgrad.constraints import Coefficients, times, times_transposed, warn_of_undefined
 from fairgrad.groups import GroupedRows, count_rows
 from fairgrad.measures import LargeGroups, constraints_of, on_groups
@@ -174,7 +175,7 @@ class DecisionProblem:
             by the groups that it speaks of; labels and weights are the same in all.
         probabilities: of each set (L, G, n) ``P(y = l, s = r | x)``, r among its groups; none if
             only given decisions are judged.
-        costs: (L, L) of each prediction (columns) of each true label (rows); None for errors.
+        cost_matrix: (L, L) of each prediction (columns) of each true label (rows); None for errors.
         room: how far from a level of 0 exact fairness is; None for `TOLERANCE`, or one row where
             one row moves a level by more.
 
@@ -190,49 +191,44 @@ class DecisionProblem:
         self,
         measured: Sequence[tuple[Constraints, GroupedRows]],
         probabilities: Sequence[Floats] = (),
-        costs: Floats | None = None,
+        cost_matrix: Any = None,
         *,
         room: float | None = None,
     ) -> None:
-        self.measured, self.costs = measured, costs
-        rows = measured[0][1]
-        self.label = rows.label
+        self.measured, rows = measured, measured[0][1]
+        self.label, n_labels = rows.label, len(rows.groups.labels)
+        self.costs = None if cost_matrix is None else check_costs(cost_matrix, n_labels)
         weight = np.ones(len(rows)) if rows.weight is None else rows.weight
         self.weight = weight / weight.sum()
         parts = [constraints.coefficients for constraints, _ in measured]
-        self.coefficients = Coefficients.concatenate(parts, apart=True)
+        C = self.coefficients = Coefficients.concatenate(parts, apart=True)
         self.c0 = np.concatenate([constraints.c0 for constraints, _ in measured])
         self.starts = np.cumsum([0, *(part.n_cells for part in parts[:-1])])
-        self.cells: list[Ints] = []
-        lowers, uppers, per_mass, pulls = [], [], [], []
-        for constraints, rows in measured:
-            cell, C = rows.cell(constraints.by_label), constraints.coefficients
-            rows_of_cell = rows.groups.cell_mass(constraints.by_label)
-            mass, is_there = rows_of_cell / rows.groups.mass.sum(), rows_of_cell > 0
-            inverse = np.divide(1.0, mass, out=np.zeros_like(mass), where=is_there)
-            lower, upper = constraints.lower, constraints.upper
-            rooms = np.full(len(lower), TOLERANCE if room is None else room)
-            if room is None:
-                heaviest = np.zeros(len(mass))
-                np.maximum.at(heaviest, cell, self.weight)
-                one_row = heaviest * inverse
-                np.maximum.at(rooms, C.row, np.abs(C.value) * one_row[C.cell % len(mass)])
-            with np.errstate(invalid="ignore"):
-                middle = (lower + upper) / 2
-            is_two_sided = np.isfinite(middle)
-            lowers.append(np.where(is_two_sided, np.minimum(lower, middle - rooms), lower))
-            uppers.append(np.where(is_two_sided, np.maximum(upper, middle + rooms), upper))
-            self.cells.append(cell)
-            per_mass.append(np.tile(inverse, constraints.n_outcomes))
-            total = rows_of_cell.sum()
-            per_share = np.divide(total, rows_of_cell, out=np.zeros_like(mass), where=is_there)
-            pulls.append(C.value * per_share[C.cell % len(mass)])
-        self.lower = np.concatenate(lowers) - ROUNDING
-        self.upper = np.concatenate(uppers) + ROUNDING
-        self.per_mass, self._pull = np.concatenate(per_mass), np.concatenate(pulls)
+        self.cells = [rows.cell(constraints.by_label) for constraints, rows in measured]
+        of_cells = []
+        for (constraints, rows), cell in zip(measured, self.cells, strict=True):
+            mass = rows.groups.cell_mass(constraints.by_label)
+            per_mass, per_share, heaviest = np.zeros((3, len(mass)))
+            np.divide(1.0, mass / rows.groups.mass.sum(), out=per_mass, where=mass > 0)
+            np.divide(mass.sum(), mass, out=per_share, where=mass > 0)
+            np.maximum.at(heaviest, cell, self.weight)
+            of_cells.append(np.tile([per_mass, per_share, heaviest], constraints.n_outcomes))
+        self.per_mass, per_share, heaviest = np.concatenate(of_cells, axis=1)
+        self._pull = C.value * per_share[C.cell]
+        lower = np.concatenate([constraints.lower for constraints, _ in measured])
+        upper = np.concatenate([constraints.upper for constraints, _ in measured])
+        rooms = np.full(len(lower), TOLERANCE if room is None else room)
+        if room is None:
+            one_row = heaviest * self.per_mass
+            np.maximum.at(rooms, C.row, np.abs(C.value) * one_row[C.cell])
+        with np.errstate(invalid="ignore"):
+            middle = (lower + upper) / 2
+        is_two_sided = np.isfinite(middle)
+        self.lower = np.where(is_two_sided, np.minimum(lower, middle - rooms), lower) - ROUNDING
+        self.upper = np.where(is_two_sided, np.maximum(upper, middle + rooms), upper) + ROUNDING
         self.probabilities = [np.ascontiguousarray(one, dtype=np.float64) for one in probabilities]
         if probabilities:
-            self.base = weighted_scores(self.probabilities, (), costs)
+            self.base = weighted_scores(self.probabilities, (), self.costs)
 
     def widened(self, width: float) -> DecisionProblem | None:
         """The same rows with bounds at least so far from their middle; None if all are."""
@@ -438,10 +434,8 @@ def crossings(
 
 def largest(scores: Floats) -> Ints:
     """(n,) the label with the largest score, the first of equal ones; fast for two labels."""
-    if len(scores) == 2:
-        is_second: Ints = (scores[1] > scores[0]).astype(np.int64)
-        return is_second
-    decided: Ints = scores.argmax(0)
+    is_two = len(scores) == 2
+    decided: Ints = (scores[1] > scores[0]).astype(np.int64) if is_two else scores.argmax(0)
     return decided
 
 
@@ -632,7 +626,8 @@ class Columns:
                 quiet = quiet + 1 if cost > before - LEAST_GAIN else 0
                 if quiet == QUIET_ROUNDS or turn == MOST_ROUNDS:
                     break
-                mixed = _multipliers(mixture)
+                mixed = [(share, one.multipliers) for share, one in mixture if one.constant is None]
+                mixed = mixed[:MOST_PAIRS]
                 mean = sum((share * net for share, net in mixed), start=np.zeros_like(dual_values))
                 between = 0.5 * (dual_values + mean)
                 new = [dual_values, mean, between, 0.8 * dual_values, 1.2 * dual_values]
@@ -675,14 +670,15 @@ class Columns:
         A line changes the multiplier of one constraint, or leads to a decision of the mixture. All
         its decisions are judged exactly.
         """
-        problem, mixed = self.problem, _multipliers(mixture)
+        problem = self.problem
+        mixed = [one.multipliers for _, one in mixture if one.constant is None][:MOST_PAIRS]
         for penalty in SEARCH_PENALTIES:
             merit = self.figures()[1].penalised(penalty)
             merit[[one.constant is not None for one in self.tried]] = np.inf
             least, net = float(merit.min()), self.tried[int(merit.argmin())].multipliers
             for _ in range(SEARCH_SWEEPS):
                 before = least
-                for direction in [*self.directions, *(other - net for _, other in mixed)]:
+                for direction in [*self.directions, *(other - net for other in mixed)]:
                     start, end = net, MOST_PULL / self._size(direction)
                     scores, slopes = (
                         added_scores(0.0, problem.probabilities, problem.pulls(one))
@@ -714,9 +710,3 @@ class Columns:
         """The largest change of a cell's weight, or a tiny number if none changes."""
         sizes = [float(np.abs(pull).max()) for pull in self.problem.pulls(multipliers)]
         return max(*sizes, LEAST_SHARE)
-
-
-def _multipliers(mixture: Sequence[tuple[float, Decision]]) -> list[tuple[float, Floats]]:
-    """Shares and multipliers of the first columns of a mixture, constants left out."""
-    mixed = [(share, one.multipliers) for share, one in mixture if one.constant is None]
-    return mixed[:MOST_PAIRS]

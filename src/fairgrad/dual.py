@@ -61,6 +61,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from fairgrad.checks import check_costs
 from fairgrad.constraints import Coefficients, times, times_transposed
 
 if TYPE_CHECKING:
@@ -342,39 +343,6 @@ def _gains(constants: Constants) -> Floats:
     place = constants.cell % len(constants.per_share)
     np.maximum.at(gain, constants.row, moved * constants.per_share[place])
     return gain
-
-
-def check_costs(cost_matrix: Any, n_labels: int) -> Floats:
-    """(L, L) the cost of each prediction (columns) of each true label (rows), checked."""
-    if cost_matrix is None:
-        return 1.0 - np.eye(n_labels)
-    try:
-        costs = np.asarray(cost_matrix, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise TypeError(f"cost_matrix: expected numbers, got {cost_matrix!r}.") from None
-    if costs.shape != (n_labels, n_labels) or not np.isfinite(costs).all():
-        raise ValueError(
-            f"cost_matrix: expected finite numbers, a row per true label and a column per "
-            f"predicted label ({n_labels} of each); got shape {costs.shape}."
-        )
-    if not (costs >= np.diag(costs)[:, None]).all() or not (costs > np.diag(costs)[:, None]).any():
-        raise ValueError(
-            "cost_matrix: every error must cost at least as much as the correct prediction (the "
-            f"diagonal), and some error more; got {costs.tolist()}."
-        )
-    return costs
-
-
-def cost_shares(cost_matrix: Any, n_labels: int) -> Floats:
-    """(L, L) the extra cost of each prediction, as a share of that of the most expensive error.
-
-    Models are chosen by their *merit*: one minus the mean of this over the rows. It is the accuracy
-    if all errors cost the same.
-    """
-    costs = check_costs(cost_matrix, n_labels)
-    beyond = costs - np.diag(costs)[:, None]
-    shares: Floats = beyond / beyond.max()
-    return shares
 
 
 def side_by_side(problems: Sequence[Constants]) -> Constants:

@@ -9,7 +9,7 @@ import numpy as np
 
 from fairgrad.columns import UNKNOWN, as_array, as_column
 from fairgrad.groups import Floats, GroupedRows, Ints, group_rows
-from fairgrad.measures import constraints_of, desirable_labels, uses_desirable
+from fairgrad.measures import constraints_of, desirable_in_use
 
 if TYPE_CHECKING:
     from fairgrad.constraints import Constraints
@@ -129,18 +129,22 @@ def fairness_levels(
         if bounds.n_outcomes > 1:
             rows, constraints, predicted = wider, bounds, predicted_index(wider, y_pred)
     levels = levels_of(constraints, cell_rates(constraints, rows, predicted))
-    labels = rows.groups.labels.tolist()
-    if not uses_desirable(fairness_measure):
-        return levels
-    return replace(
-        levels, desirable=tuple(labels[i] for i in desirable_labels(labels, y_desirable))
-    )
+    desirable = desirable_in_use(fairness_measure, rows.groups.labels, y_desirable)
+    return replace(levels, desirable=desirable)
 
 
 def levels_of(constraints: Constraints, errors: Floats) -> Levels:
     """``F = c0 + C e`` with its names; e of an empty cell is never used."""
     values = constraints.levels(errors)
     return Levels(constraints.names, values, constraints.gaps(values))
+
+
+def highest(scores: Floats) -> Ints:
+    """(n,) the index of the class with the highest score.
+
+    Of two classes the scores are (n,) margins, above 0 for the second; of more (n, classes).
+    """
+    return (scores > 0).astype(np.int64) if scores.ndim == 1 else scores.argmax(axis=1)
 
 
 def predicted_index(rows: GroupedRows, y_pred: Any) -> Ints:

@@ -16,9 +16,8 @@ from sklearn.utils import check_random_state
 from torch import Tensor, nn
 from torch.utils.data import default_collate
 
-from fairgrad.checks import check_count, check_number
+from fairgrad.checks import check_costs, check_count, check_number
 from fairgrad.columns import as_columns, sensitive_columns
-from fairgrad.dual import check_costs
 from fairgrad.evaluate import cell_rates, levels_of
 from fairgrad.frontier import Frontier
 from fairgrad.groups import group_rows

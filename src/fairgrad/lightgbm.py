@@ -10,9 +10,10 @@ from lightgbm.basic import LightGBMError
 from sklearn.metrics import log_loss
 
 from fairgrad.boosting.estimator import FAIRNESS_PARAMETERS, FairBoostingMixin
-from fairgrad.boosting.objective import BoostingObjective, predicted_labels, probabilities
+from fairgrad.boosting.objective import BoostingObjective, probabilities
 from fairgrad.checks import naming_rows
 from fairgrad.columns import as_column
+from fairgrad.evaluate import highest
 
 if TYPE_CHECKING:
     from typing import Self
@@ -222,7 +223,7 @@ def _log_loss(y_true: Any, scores: Any, weight: Any) -> tuple[str, float, bool]:
 
 
 def _error(y_true: Any, scores: Any, weight: Any) -> tuple[str, float, bool]:
-    return "error", float(np.average(predicted_labels(scores) != y_true, weights=weight)), False
+    return "error", float(np.average(highest(scores) != y_true, weights=weight)), False
 
 
 METRICS = {

@@ -613,6 +613,14 @@ def _of_desirable() -> frozenset[str]:
     return frozenset(name for name, measure in MEASURES.items() if uses_desirable(measure))
 
 
+def desirable_in_use(measure: Any, labels: Any, y_desirable: Any = None) -> tuple[Any, ...]:
+    """The desirable labels; none if the measure does not use them."""
+    if not uses_desirable(measure):
+        return ()
+    known = labels.tolist()
+    return tuple(known[i] for i in desirable_labels(known, y_desirable))
+
+
 def measure_name(measure: Any) -> str:
     """A short readable name of a measure."""
     measure = as_measure(measure.measure if isinstance(measure, LargeGroups) else measure)

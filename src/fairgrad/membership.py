@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fairgrad.columns import UNKNOWN, as_array, as_column, as_columns, as_pandas, encode
+from fairgrad.groups import check_weights
 from fairgrad.splitting import fold_of_rows
 
 if TYPE_CHECKING:
@@ -160,6 +161,21 @@ def spread_rows(sensitive_features: Any, membership: Any) -> SpreadRows:
     spread = {name: as_array(column)[source] for name, column in columns.items()}
     spread[attribute] = values[value]
     return SpreadRows(source, spread, share[source, value], int(is_known.sum()))
+
+
+def spread_over_groups(
+    rows: tuple[Any, ...], membership: Any
+) -> tuple[tuple[Any, ...], SpreadRows]:
+    """Features, labels, sensitive values and weights with rows of unknown group once per group."""
+    from sklearn.utils import _safe_indexing  # noqa: PLC0415 - the core works without it
+    from sklearn.utils.validation import _num_samples  # noqa: PLC0415 - as above
+
+    X, y, sensitive_features, weight = rows
+    spread = spread_rows(sensitive_features, membership)
+    weight = check_weights(weight, _num_samples(y))
+    weight = spread.share if weight is None else weight[spread.source] * spread.share
+    X, y = (_safe_indexing(column, spread.source) for column in (as_pandas(X), as_column(y)))
+    return (X, y, spread.columns, weight), spread
 
 
 class MembershipModel:

@@ -20,8 +20,8 @@ from sklearn.dummy import DummyClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from fairgrad.checks import check_costs
 from fairgrad.decisions import as_costs
-from fairgrad.dual import check_costs
 from fairgrad.sklearn import FairGradClassifier
 from fairgrad.sklearn.cell_models import FoldMean
 from fairgrad.tables.encoder import TableEncoder

@@ -33,13 +33,14 @@ class ProgressBar:
         return self._bar is not None
 
     def __iter__(self) -> Iterator[int]:
-        with self:
+        try:
             for place in range(int(self.total)):
                 yield place
                 self.update(place + 1)
+        finally:
+            self.__exit__()
 
     def __enter__(self) -> Self:
-        self._started = time.monotonic()
         return self
 
     def __exit__(self, *_: object) -> None:

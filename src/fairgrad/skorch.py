@@ -6,6 +6,7 @@ A fair loss needs the labels and sensitive values of the training rows. skorch g
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -118,11 +119,8 @@ class FairNet:
         if isinstance(self.criterion_.base_loss, nn.NLLLoss):  # skorch's modules give probabilities
             scores = torch.log(scores + torch.finfo(scores.dtype).eps)
         target = to_tensor(y_true, device=self.device)
-        if not training:
-            plain: Tensor = self.criterion_.eval()(scores, target)
-            return plain
-        s = to_tensor(X.s, device=self.device)
-        loss: Tensor = self.criterion_.train()(scores, target, s)
+        s = (to_tensor(X.s, device=self.device),) if training else ()
+        loss: Tensor = self.criterion_.train(training)(scores, target, *s)
         return loss
 
     def on_epoch_end(self, net: Any, *args: Any, **kwargs: Any) -> None:
@@ -223,10 +221,8 @@ def _row_numbers(subset: Any, whole: Any) -> Ints:
 def _labels(X: Any, y: Any) -> Any:
     """(n,) labels, given or inside a skorch data set."""
     if y is None:
-        try:
+        with suppress(AttributeError):
             _, y = data_from_dataset(X)
-        except AttributeError:
-            y = None
     if y is None:
         raise ValueError(f"y: required, because {type(X).__name__} does not contain the labels.")
     return to_numpy(y)

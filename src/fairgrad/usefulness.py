@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fairgrad.checks import keeping_random_state, warn
-from fairgrad.dual import cost_shares
+from fairgrad.checks import check_costs, keeping_random_state, warn
 from fairgrad.evaluate import cell_rates
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ class ModelFigures(NamedTuple):
 
     Attributes:
         accuracy: the share of rows predicted rightly; with costs the merit in its place
-            (`fairgrad.dual.cost_shares`).
+            (`cost_shares`).
         worst: the largest gap of a level of fairness, max |F|.
         beyond: by how much the worst level lies beyond its bounds, slack included; 0 if all are
             kept.
@@ -70,6 +69,18 @@ class ModelFigures(NamedTuple):
     def merit(self) -> str:
         """What the accuracy is called."""
         return "merit (one less the mean cost)" if self.by_costs else "accuracy"
+
+
+def cost_shares(cost_matrix: Any, n_labels: int) -> Floats:
+    """(L, L) the extra cost of each prediction, as a share of that of the most expensive error.
+
+    Models are chosen by their *merit*: one minus the mean of this over the rows. It is the accuracy
+    if all errors cost the same.
+    """
+    costs = check_costs(cost_matrix, n_labels)
+    beyond = costs - np.diag(costs)[:, None]
+    shares: Floats = beyond / beyond.max()
+    return shares
 
 
 def model_figures(
@@ -130,17 +141,6 @@ class Suggestions:
     aware: str = "use_sensitive=True"
     fewer: str = ""
     enough: float | None = None
-
-    @classmethod
-    def of(cls, model: Any, n_levels: int, enough: float | None, search: str = "") -> Suggestions:
-        """Those for one of our estimators, with so many levels."""
-        return cls(
-            asked=None if np.ndim(model.epsilon) else float(model.epsilon),
-            search=search,
-            aware="" if model.use_sensitive else "use_sensitive=True",
-            fewer=FEWER if n_levels > 4 else "",
-            enough=enough,
-        )
 
     @property
     def bound(self) -> str:
@@ -269,19 +269,44 @@ def _is_constant(
     return ""
 
 
-def warn_of_result(
-    fault: str | None,
+def warn_of_faults(
+    model: Any,
     fair: ModelFigures,
-    plain: ModelFigures,
-    suggestions: Suggestions,
-    rows: str,
+    constants: Sequence[ModelFigures],
+    plain: ModelFigures | None,
+    rows: str = "training",
+    *,
+    labels: Sequence[Any],
+    enough: float | None = None,
+    search: str = "",
+    overfits: str = "",
 ) -> None:
-    """Warns of a fault; without one, tells if the fair model decides every row as the plain one."""
-    if fault:
-        warn(fault, FairnessWarning)
-    elif fair.predicted is None or plain.predicted is None or suggestions.asked == math.inf:
+    """Warns of what is wrong with a fitted estimator, or if it decides every row as a plain one.
+
+    Args:
+        model: one of our estimators.
+        fair: its figures.
+        constants: each label for everybody.
+        plain: the model trained for accuracy alone, if there is one.
+        rows: on which rows the figures are.
+        labels: the labels.
+        enough: if the bounds are kept, the least slack known to be enough.
+        search: as in `Suggestions`.
+        overfits: what else is wrong, in a sentence.
+    """
+    suggestions = Suggestions(
+        asked=None if np.ndim(model.epsilon) else float(model.epsilon),
+        search=search,
+        aware="" if model.use_sensitive else "use_sensitive=True",
+        fewer=FEWER if len(model.constraint_names_) > 4 else "",
+        enough=fair.worst if fair.beyond > REACHED else enough,
+    )
+    faults = [find_fault(fair, constants, plain, labels, suggestions, rows) or "", overfits]
+    if any(faults):
+        warn(" ".join(filter(None, faults)), FairnessWarning)
+    elif plain is None or fair.predicted is None or plain.predicted is None:
         return
-    elif np.array_equal(fair.predicted, plain.predicted):
+    elif np.array_equal(fair.predicted, plain.predicted) and suggestions.asked != math.inf:
         warn(f"{SAME_DECISIONS}, which already keeps {suggestions.bound} ({rows} rows).")
 
 

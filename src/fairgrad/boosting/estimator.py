@@ -16,20 +16,18 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from fairgrad.aware import AwareRouting, SensitiveEncoder, beside, hide_some, with_values
-from fairgrad.checks import naming_rows, warn
+from fairgrad.checks import naming_rows, require_values, warn
 from fairgrad.columns import as_column, as_pandas, encode, sensitive_columns
 from fairgrad.groups import MIN_GROUP, group_rows
 from fairgrad.measures import LargeGroups, desirable_labels
-from fairgrad.sklearn.rows import require_values
+from fairgrad.sklearn.cell_models import sensitive_values
 from fairgrad.splitting import hold_out
 from fairgrad.usefulness import (
-    REACHED,
     FairnessWarning,
     ShownInNotebooks,
-    Suggestions,
     constant_figures,
-    find_fault,
     model_figures,
+    warn_of_faults,
     warn_of_small,
 )
 
@@ -212,8 +210,7 @@ class FairBoostingMixin(ShownInNotebooks, AwareRouting):
                     "eval_set: expected (X, y); sensitive values are for use_sensitive=True only."
                 )
             return X
-        X = X if hasattr(X, "shape") else np.asarray(X)
-        return beside(X, encoder.encode(values, X.shape[0]), _column_names(encoder))
+        return beside(X, encoder, values, _column_names(encoder))
 
     def _features(self, X: Any, sensitive_features: Any) -> Any:
         """Features of rows to predict as the trees know them."""
@@ -267,14 +264,13 @@ class FairBoostingMixin(ShownInNotebooks, AwareRouting):
             with_price: whether fits to other rows can tell what fairness costs.
         """
         self.sensitive_encoder_, objective = prepared.encoder, prepared.objective
-        self.set_aside_: dict[str, int] = {}
+        measure = None if objective is None else objective.measure
+        self.set_aside_ = measure.set_aside() if isinstance(measure, LargeGroups) else {}
         self.groups_ = self.fairness_state_ = self.levels_ = self.multipliers_ = None
         self.cell_weights_ = self.constraint_names_ = self.cell_names_ = None
         if objective is None:
             return
-        measure, constraints = objective.measure, objective.constraints
-        if isinstance(measure, LargeGroups):
-            self.set_aside_ = dict(measure.set_aside())
+        constraints = objective.constraints
         self.groups_ = objective.groups
         self.fairness_state_ = objective.state()
         self.levels_ = objective.levels
@@ -305,13 +301,9 @@ class FairBoostingMixin(ShownInNotebooks, AwareRouting):
                 FairnessWarning,
             )
         figures = model_figures(constraints, rows, predicted, self.cost_matrix)
-        enough = figures.worst if figures.beyond > REACHED else None
-        suggestions = Suggestions.of(self, len(constraints.names), enough)
-        labels = objective.groups.labels.tolist()
         constants = constant_figures(constraints, rows, self.cost_matrix)
-        fault = find_fault(figures, constants, None, labels, suggestions)
-        if fault:
-            warn(fault, FairnessWarning)
+        labels = objective.groups.labels.tolist()
+        warn_of_faults(self, figures, constants, None, labels=labels)
 
     def _warn_of_price(self, prepared: FitParts) -> None:
         """Warns if fairness costs accuracy, by a fair and a plain model of some of the rows.
@@ -329,8 +321,7 @@ class FairBoostingMixin(ShownInNotebooks, AwareRouting):
         if not len(held):
             return
         X, unseen = (_safe_indexing(prepared.features, sample[part]) for part in parts)
-        y, groups = prepared.labels[sample[parts[0]]], train.groups
-        s = {name: groups.column(a)[train.group] for a, name in enumerate(groups.attributes)}
+        y, s = prepared.labels[sample[parts[0]]], sensitive_values(train)
         predicted = []
         for epsilon in (self.epsilon, np.inf):
             model = clone(self).set_params(
@@ -348,10 +339,7 @@ class FairBoostingMixin(ShownInNotebooks, AwareRouting):
         )
         fair = fair._replace(beyond=0.0)  # bounds are judged on the many rows of the fit
         constants = constant_figures(constraints, held, self.cost_matrix)
-        suggestions = Suggestions.of(self, len(constraints.names), None)
-        fault = find_fault(fair, constants, plain, labels.tolist(), suggestions, "held-out")
-        if fault:
-            warn(fault, FairnessWarning)
+        warn_of_faults(self, fair, constants, plain, "held-out", labels=labels.tolist())
 
 
 MOST_TRIAL, TRIAL_HELD_OUT = 8_000, 0.3

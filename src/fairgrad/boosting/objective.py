@@ -13,6 +13,7 @@ from scipy.special import expit, softmax
 from fairgrad import dual
 from fairgrad.checks import check_number
 from fairgrad.constraints import on_outcomes
+from fairgrad.evaluate import highest
 from fairgrad.groups import Groups, count_rows, group_rows
 from fairgrad.measures import among_large, check_several_groups, constraints_of
 
@@ -153,7 +154,7 @@ class BoostingObjective:
                 f"scores: expected shape {shape} for {len(rows)} rows of {n_labels} classes, got "
                 f"{scores.shape}; the rows must be those the objective was made for."
             )
-        self.predicted = predicted_labels(scores)
+        self.predicted = highest(scores)
         self.take(self.count(self.predicted, rows.label, cell, rows.weight))
         weight = rows.weight if loss_weight is None else loss_weight
         return self.weighted(scores, rows.label, cell, weight)
@@ -292,12 +293,6 @@ class BoostingObjective:
         self.n_rounds, self.weights = int(state["rounds"]), loaded[1]
         seen = self.n_rounds * float(self.groups.mass.sum()) if self.constants.auto else 0.0
         self._state = dual.State(loaded[2], loaded[3], loaded[0].reshape(multipliers.shape), seen)
-
-
-def predicted_labels(scores: Floats) -> Ints:
-    """(n,) the index of the class with the highest score."""
-    labels: Ints = (scores > 0).astype(np.int64) if scores.ndim == 1 else scores.argmax(axis=1)
-    return labels
 
 
 def probabilities(scores: Floats) -> Floats:

@@ -11,8 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from fairgrad.checks import check_count, check_number, warn
-from fairgrad.dual import check_costs
+from fairgrad.checks import check_costs, check_count, check_number, warn
 from fairgrad.frontier.models import (
     EstimatorTemplate,
     FrontierJudge,
@@ -38,7 +37,7 @@ from fairgrad.usefulness import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from fairgrad.frontier.models import FittedModels, FrontierRows
+    from fairgrad.frontier.models import FittedModels
     from fairgrad.groups import Floats
     from fairgrad.report import FrontierData
 
@@ -171,11 +170,25 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
             template = template.with_setting("min_group", self.min_group)
         is_ours = "fairness_measure" in template.settings  # an infinite epsilon is the plain model
         epsilons = epsilon_grid(self.epsilons, with_plain=is_ours)
-        measure = self._measure(template)
+        measure = template.setting("fairness_measure", self.fairness_measure, DEFAULT_MEASURE)
+        if measure is None:
+            raise ValueError(
+                "fairness_measure: the estimator has none; name the measure to judge models by."
+            )
         kinds = template.kinds(self.use_sensitive)
         everything = template.read(X, y, sensitive_features, sample_weight)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        training, judged = self._split(template, everything, validation, test, seed)
+        training, judged = everything, {}
+        if validation is None:
+            fraction = check_number(
+                "validation_fraction", self.validation_fraction, above=0.0, below=1.0
+            )
+            cell = group_rows(everything.y, everything.s).cell()
+            rows, held = hold_out(cell, fraction, seed)
+            training, judged[PART] = everything.take(rows), everything.take(held)
+        for name, argument in {PART: validation, "test": test}.items():
+            if argument is not None:
+                judged[name] = template.read(*unpack_rows(argument, name))
         training = replace(training, membership=membership)
         if membership is not None and validation is None:
             raise ValueError("validation: required together with membership.")
@@ -185,8 +198,8 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
         self.seed_ = seed
         self.desirable_ = tuple(judge.desirable) if uses_desirable(measure) else ()
         self.audits_ = {
-            name: ModelAudits(judge, rows, [p for one in fitted for p in one.predict(rows)])
-            for name, rows in judged.items()
+            name: ModelAudits(judge, people, [p for one in fitted for p in one.predict(people)])
+            for name, people in judged.items()
         }
         points: dict[str, Any] = {
             "epsilon": np.tile(epsilons, len(kinds)),
@@ -328,50 +341,13 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
         section = Section("trade-off", "What fairness costs", (data.sentence,))
         return as_html(section, frontier_figures(data)[0].svg())
 
-    def _measure(self, template: EstimatorTemplate) -> Any:
-        default = template.settings.get("fairness_measure")
-        measure = default if self.fairness_measure is None else self.fairness_measure
-        if measure is not None:
-            return measure
-        if "fairness_measure" in template.settings:
-            raise ValueError(
-                "fairness_measure: the estimator has none; name the measure to judge models by."
-            )
-        return DEFAULT_MEASURE
-
-    def _split(
-        self,
-        template: EstimatorTemplate,
-        everything: FrontierRows,
-        validation: Any,
-        test: Any,
-        seed: int,
-    ) -> tuple[FrontierRows, dict[str, FrontierRows]]:
-        """The rows to train on, and those to judge on by name."""
-        training, judged = everything, {}
-        if validation is None:
-            fraction = check_number(
-                "validation_fraction", self.validation_fraction, above=0.0, below=1.0
-            )
-            cell = group_rows(everything.y, everything.s).cell()
-            rows, held = hold_out(cell, fraction, seed)
-            training, judged[PART] = everything.take(rows), everything.take(held)
-        for name, argument in {PART: validation, "test": test}.items():
-            if argument is not None:
-                judged[name] = template.read(*unpack_rows(argument, name))
-        return training, judged
-
     def _judge(
         self, template: EstimatorTemplate, measure: Any, fitted: FittedModels
     ) -> FrontierJudge:
         classes = np.asarray(fitted.models[0].classes_)
-        asked = self.y_desirable
-        if asked is None:
-            asked = template.settings.get("y_desirable")
+        asked = template.setting("y_desirable", self.y_desirable)
         desirable = [classes.tolist()[i] for i in desirable_labels(classes, asked)]
-        least = self.min_group
-        if least is None:
-            least = template.settings.get("min_group", MIN_GROUP)
+        least = template.setting("min_group", self.min_group, MIN_GROUP)
         costs = template.settings.get("cost_matrix")
         costs = None if costs is None else check_costs(costs, len(classes))
         return FrontierJudge(measure, desirable, classes, self.confidence, least, costs)

@@ -18,7 +18,7 @@ from joblib import Parallel, delayed
 from sklearn import get_config
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
-from sklearn.utils import check_consistent_length
+from sklearn.utils import _safe_indexing, check_consistent_length
 
 from fairgrad.audit import Audit
 from fairgrad.audit.counts import OVERALL, CountTable, mean_costs, predicted_labels
@@ -38,7 +38,6 @@ from fairgrad.sklearn import (
 )
 from fairgrad.sklearn.classifier import predict_variants
 from fairgrad.sklearn.decision import predict_together
-from fairgrad.sklearn.rows import take_rows
 from fairgrad.usefulness import FairnessWarning, find_fault, model_figures, warn_of_small
 
 if TYPE_CHECKING:
@@ -91,7 +90,12 @@ class FrontierRows:
 
     def take(self, rows: Ints) -> FrontierRows:
         """Some of the rows."""
-        return FrontierRows(*take_rows(self.X, self.y, self.s, self.weight, rows))
+        return FrontierRows(
+            _safe_indexing(self.X, rows),
+            _safe_indexing(self.y, rows),
+            {name: _safe_indexing(column, rows) for name, column in self.s.items()},
+            None if self.weight is None else as_array(self.weight)[rows],
+        )
 
     @property
     def sensitive_features(self) -> Any:
@@ -132,6 +136,10 @@ class EstimatorTemplate:
         """Parameters of the last step."""
         settings: dict[str, Any] = self.last.get_params(deep=False)
         return settings
+
+    def setting(self, name: str, own: Any, default: Any = None) -> Any:
+        """A setting of the frontier itself, or else of the last step."""
+        return self.settings.get(name, default) if own is None else own
 
     def kinds(self, use_sensitive: Any) -> dict[bool, EstimatorTemplate]:
         """By whether it looks at sensitive values to predict, the estimators to fit."""

@@ -98,7 +98,7 @@ class FittedCells(NamedTuple):
         label = class_probabilities(self.label_model, X)
         cells = []
         for models, groups in zip(self.cell_models, self.groups, strict=True):
-            within = np.stack([_code_probabilities(model, X, groups.n_groups) for model in models])
+            within = np.stack([class_probabilities(model, X, groups.n_groups) for model in models])
             cells.append(label[:, None] * within)
         if sensitive is None:
             return cells
@@ -106,8 +106,8 @@ class FittedCells(NamedTuple):
         if self.encoder is not None:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of values never seen, which the groups say, too
-                features = aware_features(self.encoder, X, sensitive)
-            told = _code_probabilities(self.aware_model, features, len(label))
+                features = beside(X, self.encoder, sensitive)
+            told = class_probabilities(self.aware_model, features, len(label))
         conditional = []
         for probability, groups in zip(cells, self.groups, strict=True):
             known = {name: sensitive[name] for name in groups.attributes if name in sensitive}
@@ -201,7 +201,7 @@ class CellModels:
         if not self.prefit:
             label_model = self._fit(self.of_label, self.X, self.target, rows)
         if self.encoder is not None:
-            features = aware_features(self.encoder, self.X, sensitive_values(self.rows))
+            features = beside(self.X, self.encoder, sensitive_values(self.rows))
             aware_model = self._fit(self.of_label, features, self.rows.label, rows)
         return label_model, aware_model
 
@@ -254,17 +254,18 @@ def _fold_mean(models: Sequence[Any]) -> Any:
     return first if is_same else FoldMean(models)
 
 
-def _code_probabilities(model: Any, X: Any, size: int) -> Floats:
-    """(size, n) probabilities of codes, 0 of those that the model has never seen."""
-    probability = np.zeros((size, _num_samples(X)))
-    probability[model.classes_] = class_probabilities(model, X)
-    return probability
+def class_probabilities(model: Any, X: Any, n_codes: int | None = None) -> Floats:
+    """(classes, n) what a fitted estimator says of rows; if it refuses them, X is named.
 
-
-def class_probabilities(model: Any, X: Any) -> Floats:
-    """(classes, n) what a fitted estimator says of rows; if it refuses them, X is named."""
+    A model of codes, of which there are `n_codes`, gives 0 for those that it has never seen.
+    """
     with naming_rows("X"):
-        return np.asarray(model.predict_proba(X), dtype=np.float64).T
+        known = np.asarray(model.predict_proba(X), dtype=np.float64).T
+    if n_codes is None:
+        return known
+    probability = np.zeros((n_codes, known.shape[1]))
+    probability[model.classes_] = known
+    return probability
 
 
 def sensitive_values(rows: GroupedRows) -> dict[str, Any]:
@@ -299,9 +300,3 @@ def given_groups(probability: Floats, group: Ints, told: Floats | None = None) -
         share = told[:, known]
     conditional[:, group[known], known] += (1.0 - TIE_BREAKER) * share
     return conditional
-
-
-def aware_features(encoder: SensitiveEncoder, X: Any, sensitive: Any) -> Any:
-    """(n, features) with the encoded sensitive values beside."""
-    X = X if hasattr(X, "shape") else np.asarray(X)
-    return beside(X, encoder.encode(sensitive, _num_samples(X)), encoder.names)

@@ -26,22 +26,19 @@ from fairgrad.aware import AwareRouting, with_values
 from fairgrad.checks import is_number, naming_rows, warn
 from fairgrad.columns import as_pandas
 from fairgrad.decisions import largest
-from fairgrad.evaluate import cell_rates, levels_of, predicted_index
+from fairgrad.evaluate import cell_rates, highest
 from fairgrad.groups import MIN_GROUP
-from fairgrad.measures import LargeGroups, constraints_of, desirable_labels, uses_desirable
+from fairgrad.measures import LargeGroups, constraints_of, desirable_in_use
 from fairgrad.sklearn.last_layer import LastLayers, LayerInputs
 from fairgrad.sklearn.rows import FEATURES, Scaling, read_rows
 from fairgrad.usefulness import (
     LEAST_GAIN,
     MOST_SLACK,
-    REACHED,
     TOLERATED_LOSS,
     ShownInNotebooks,
-    Suggestions,
     constant_figures,
-    find_fault,
     model_figures,
-    warn_of_result,
+    warn_of_faults,
     warn_of_small,
     worst_of,
 )
@@ -52,7 +49,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fairgrad.constraints import Constraints
-    from fairgrad.groups import Floats, GroupedRows, Ints
+    from fairgrad.groups import Floats, GroupedRows
     from fairgrad.sklearn.rows import FittingRows
     from fairgrad.training import Member, Training, TrainingTable
 
@@ -259,7 +256,7 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         Raises:
             ValueError: if sensitive_features are missing or an argument is not allowed.
         """
-        (fitted,) = fit_variants(
+        return fit_variants(
             [self],
             X,
             y,
@@ -267,8 +264,7 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
             sample_weight=sample_weight,
             validation=validation,
             membership=membership,
-        )
-        return fitted
+        )[0]
 
     def decision_function(self, X: Any, *, sensitive_features: Any = None) -> Floats:
         """(n,) margins for two classes, above 0 for the second; (n, classes) logits for more.
@@ -293,7 +289,7 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
 
     def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
         """(n,) predicted class labels; sensitive values as in `decision_function`."""
-        return self._labels(self.decision_function(X, sensitive_features=sensitive_features))
+        return predict_variants([self], X, sensitive_features=sensitive_features)[0]
 
     @property
     def coef_(self) -> Floats:
@@ -339,7 +335,7 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         steady: dict[str, Any] = {"error_memory": ERROR_MEMORY, "steady_share": STEADY_SHARE}
         n_rates = 1 if np.isinf(self.epsilon).any() else len(RATES)
         rates = RATES[: 0 if rows.is_plain or np.isinf(self.epsilon).all() else n_rates]
-        slower = min(1.0, STEADY_STEPS * self.batch_size / (LEAST_EPOCHS * len(rows)))
+        slower = min(1.0, STEADY_STEPS * self.batch_size / (LEAST_EPOCHS * rows.n))
         return [
             Member(**common, **steady, fairness_rate=r, proportional_rate=proportional)
             for r, proportional in (*((slower * r, p) for r, p in rates), (0.0, 0.0))
@@ -351,7 +347,7 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
 
         epochs = self.max_iter
         if epochs == "auto":
-            steps = math.ceil(len(rows) / self.batch_size)
+            steps = math.ceil(rows.n / self.batch_size)
             most = max(LEAST_EPOCHS, math.ceil(usual.most_steps / steps))
             epochs = min(max(usual.epochs, math.ceil(usual.least_steps / steps)), most)
         elif isinstance(epochs, str):
@@ -418,7 +414,7 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         layer: Floats | None = None,
     ) -> None:
         """Sets the fitted attributes; arrays only, so that they can be saved safely."""
-        self.groups_ = rows.groups
+        self.groups_ = None if rows.is_plain else rows.people(rows.training).groups
         self.state_ = {name: a.numpy() for name, a in training.state(member, epoch).items()}
         if layer is not None:  # weights and biases of the last layer come last
             flat = np.append(layer[:, :-1], layer[:, -1])
@@ -428,24 +424,21 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         self.constraint_names_: tuple[str, ...] = ()
         self.cell_names_: tuple[str, ...] = ()
         self.cell_weights_, self.desirable_ = np.ones(0), ()
+        measure = self.fairness_measure
         if self.groups_ is not None:
             constraints = training.constraints[member]
             assert constraints is not None  # noqa: S101 - there is a measure where there are groups
             self.constraint_names_ = constraints.names
             self.cell_names_ = constraints.weight_names(self.groups_)
             self.cell_weights_ = self.state_["fairness.weights"][0].astype(np.float64)
-            if uses_desirable(self.fairness_measure):
-                labels = self.classes_.tolist()
-                taken = desirable_labels(labels, self.y_desirable)
-                self.desirable_ = tuple(labels[i] for i in taken)
+            self.desirable_ = desirable_in_use(measure, self.classes_, self.y_desirable)
         for name in ("levels", "multipliers"):
             self.history_[name] = self.history_[name][:, : len(self.constraint_names_)]
         self.levels_ = self.history_["levels"][epoch]
         self.multipliers_ = self.history_["multipliers"][epoch]
         self.n_iter_ = len(history)
-        self.set_aside_: dict[str, int] = {}
-        if isinstance(rows.measure, LargeGroups):
-            self.set_aside_ = rows.measure.set_aside()
+        is_limited = isinstance(rows.measure, LargeGroups)
+        self.set_aside_ = rows.measure.set_aside() if is_limited else {}
         self.levels_unknown_: Floats | None = None
         is_other = layer is not None or rows.n_known is not None  # than in training
         if self.groups_ is None or not (is_other or self.sensitive_encoder_ is not None):
@@ -454,25 +447,18 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         constraints = self._constraints(rows, people)
 
         def levels(X: Any) -> Floats:
-            predicted = predicted_index(people, self._labels(self._margins(X)))
-            rates = cell_rates(constraints, people, predicted)
-            return levels_of(constraints, rates).values
+            rates = cell_rates(constraints, people, highest(self._margins(X)))
+            return constraints.levels(rates)
 
         if is_other:
             self.levels_ = levels(rows.features(rows.judged))
         if self.sensitive_encoder_ is not None:
             self.levels_unknown_ = levels(rows.as_unknown(rows.judged))
 
-    def _choose(
-        self,
-        rows: FittingRows,
-        training: Training,
-        places: Sequence[int],
-        plain: int,
-        *,
-        warns: bool,
-    ) -> None:
+    def _choose(self, rows: FittingRows, training: Training, places: range, *, warns: bool) -> None:
         """Becomes the best of some models trained, and warns if it is not what was requested.
+
+        The last model of all is the plain one.
 
         A linear model knows its training rows hardly better than others, so it must keep epsilon
         on these and on the validation rows: the more rows, the less is left to chance.
@@ -488,7 +474,7 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         by_epoch = rows.held is not None or training.interrupted
         options = [
             (place, _best_epoch(training, place, constraints, by_epoch))
-            for place in (*places, plain)
+            for place in (*places, len(training.constraints) - 1)
         ]
         states = [training.state(*option) for option in options]
         layers = [
@@ -509,36 +495,30 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         is_trained = best is search.judged[best.start] and best.start < len(places)
         layer = None if is_trained else best.layer
         self._take_over(rows, training, *options[best.start], layer=layer)
-        if not training.interrupted:
-            warn_of_small(self.set_aside_)
-            if warns:
-                decided = [largest(one.scores) for one in (best, *search.judged)]
-                self._warn_of_result(people, constraints, decided, kind)
-
-    def _warn_of_result(
-        self, rows: GroupedRows, constraints: Constraints, decided: Sequence[Ints], kind: str
-    ) -> None:
-        """Compares what the model decides, the first, with constants and with all that was tried.
-
-        The last one tried is the plain model.
-        """
+        if training.interrupted:
+            return
+        warn_of_small(self.set_aside_)
+        if not warns:
+            return
         fair, *others = (
-            model_figures(constraints, rows, labels, self.cost_matrix) for labels in decided
+            model_figures(constraints, people, largest(one.scores), self.cost_matrix)
+            for one in (best, *search.judged)
         )
-        constants, plain = constant_figures(constraints, rows, self.cost_matrix), others[-1]
-        enough = None  # the least max |F| of a model that is useful and costs little
-        if fair.beyond > REACHED:
-            enough = fair.worst
-        else:
-            useful = [constant.accuracy + LEAST_GAIN for constant in constants]
-            least = max([plain.accuracy - TOLERATED_LOSS, *useful])
-            known = [one.worst for one in others if one.accuracy >= least]
+        constants, plain = constant_figures(constraints, people, self.cost_matrix), others[-1]
+        useful = [constant.accuracy + LEAST_GAIN for constant in constants]
+        least = max([plain.accuracy - TOLERATED_LOSS, *useful])
+        known = [one.worst for one in others if one.accuracy >= least]
+        warn_of_faults(
+            self,
+            fair,
+            constants,
+            plain,
+            kind,
+            labels=self.classes_.tolist(),
             # Few models were tried, so a smaller slack than theirs may be enough.
-            enough = min((worst for worst in known if worst <= MOST_SLACK), default=None)
-        search = "" if self.fairness_rate == "auto" else 'fairness_rate="auto"'
-        suggestions = Suggestions.of(self, len(constraints.names), enough, search)
-        fault = find_fault(fair, constants, plain, self.classes_.tolist(), suggestions, kind)
-        warn_of_result(fault, fair, plain, suggestions, kind)
+            enough=min((worst for worst in known if worst <= MOST_SLACK), default=None),
+            search="" if self.fairness_rate == "auto" else 'fairness_rate="auto"',
+        )
 
     def _read(self, X: Any, sensitive_features: Any) -> Any:
         """Features as the network was trained on them, checked."""
@@ -546,11 +526,6 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         with naming_rows("X"):
             X = validate_data(self, as_pandas(X), reset=False, **FEATURES)
         return with_values(self.sensitive_encoder_, X, sensitive_features)
-
-    def _labels(self, scores: Floats) -> NDArray[Any]:
-        index = scores > 0 if scores.ndim == 1 else scores.argmax(axis=1)
-        labels: NDArray[Any] = self.classes_[index.astype(np.int64)]
-        return labels
 
     def _margins(self, X: Any) -> Floats:
         """What `decision_function` gives, of features as the network was trained on them."""
@@ -643,16 +618,16 @@ def fit_variants(
     ends = np.cumsum([len(of_model) - 1 for of_model in candidates]).tolist()
     for model, start, end in zip(models, [0, *ends], ends, strict=False):
         # Of many models one is chosen later, which is then looked at.
-        model._choose(rows, training, range(start, end), len(fair), warns=len(models) == 1)
+        model._choose(rows, training, range(start, end), warns=len(models) == 1)
     return list(models)
 
 
 def predict_variants(
     models: Sequence[FairGradClassifier], X: Any, *, sensitive_features: Any = None
-) -> list[Any]:
+) -> list[NDArray[Any]]:
     """What each of some models of `fit_variants` predicts; features are read once."""
     X = models[0]._read(X, sensitive_features)
-    return [model._labels(model._margins(X)) for model in models]
+    return [model.classes_[highest(model._margins(X))] for model in models]
 
 
 def _best_epoch(

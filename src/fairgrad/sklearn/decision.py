@@ -29,10 +29,15 @@ from sklearn.utils.validation import (
 )
 
 from fairgrad.aware import NOT_GIVEN, NOT_USED, AwareRouting, SensitiveEncoder, ask_for_values
-from fairgrad.checks import check_count, naming_rows, warn
+from fairgrad.checks import (
+    check_costs,
+    check_count,
+    naming_rows,
+    require_values,
+    warn,
+)
 from fairgrad.columns import as_columns, sensitive_columns
 from fairgrad.decisions import (
-    Decision,
     DecisionProblem,
     as_costs,
     judged_apart,
@@ -40,15 +45,14 @@ from fairgrad.decisions import (
     solve,
     weighted_scores,
 )
-from fairgrad.dual import check_costs, cost_shares
-from fairgrad.groups import MIN_GROUP, GroupedRows, check_weights, group_rows
+from fairgrad.groups import MIN_GROUP, check_weights, group_rows
 from fairgrad.measures import (
     LargeGroups,
     among_large,
     check_several_groups,
-    desirable_labels,
-    uses_desirable,
+    desirable_in_use,
 )
+from fairgrad.membership import spread_over_groups
 from fairgrad.sklearn.cell_models import (
     CellModels,
     FittedCells,
@@ -58,15 +62,14 @@ from fairgrad.sklearn.cell_models import (
     sensitive_values,
     takes_codes_only,
 )
-from fairgrad.sklearn.rows import check_labels, require_values, spread_over_groups
+from fairgrad.sklearn.rows import check_labels
 from fairgrad.splitting import fold_of_rows, unpack_rows
 from fairgrad.usefulness import (
     REACHED,
     ModelFigures,
     ShownInNotebooks,
-    Suggestions,
-    find_fault,
-    warn_of_result,
+    cost_shares,
+    warn_of_faults,
     warn_of_small,
     worst_of,
 )
@@ -76,7 +79,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fairgrad.constraints import Constraints
     from fairgrad.groups import Floats, Groups, Ints
     from fairgrad.membership import SpreadRows
 
@@ -228,7 +230,7 @@ class FairDecisionClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, Ba
         Raises:
             ValueError: if sensitive_features are missing, or an argument is not allowed.
         """
-        (fitted,) = fit_decisions(
+        return fit_decisions(
             [self],
             X,
             y,
@@ -237,8 +239,7 @@ class FairDecisionClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, Ba
             validation=validation,
             membership=membership,
             **fit_params,
-        )
-        return fitted
+        )[0]
 
     def decision_function(self, X: Any, *, sensitive_features: Any = None) -> Floats:
         """(n,) margins for two classes, above 0 for the second; (n, classes) scores for more.
@@ -277,10 +278,7 @@ class FairDecisionClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, Ba
 
         Of labels with equal scores it is the first.
         """
-        probabilities = self._probabilities(X, sensitive_features)
-        decided = largest(self._scores(X, probabilities))
-        labels: NDArray[Any] = self.classes_[decided]
-        return labels
+        return predict_together([self], X, sensitive_features=sensitive_features)[0]
 
     def get_metadata_routing(self) -> MetadataRouter:
         """What this estimator and the one inside ask for, as scikit-learn wants to know it."""
@@ -314,45 +312,27 @@ class FairDecisionClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, Ba
         self.constraint_names_: tuple[str, ...] = ()
         self.cell_names_: tuple[str, ...] = ()
 
-    def _set_fair(
-        self,
-        classes: NDArray[Any],
-        rows: GroupedRows,
-        tuning: Tuning,
-        *,
-        warns: bool,
-    ) -> None:
+    def _set_fair(self, classes: NDArray[Any], tuning: Tuning, *, warns: bool) -> None:
         """Finds the multipliers, and sets the fitted attributes; arrays and models only."""
-        self.classes_, self.groups_ = classes, rows.groups
+        self.classes_, self.groups_ = classes, tuning.cells.rows.groups
         self.label_model_, self.cell_models_, self.aware_model_ = tuning.fitted[:3]
         self.cell_groups_, self.sensitive_encoder_ = tuning.fitted[3:]
         problem = tuning.problem(self)
-        measured = problem.measured
         decision = solve(problem, lottery=self.lottery)
-        self.pulls_ = tuning.by_attributes(decision.pulls, measured)
+        self.pulls_ = tuning.by_attributes(decision.pulls, problem)
         self.lottery_ = [
-            (share, tuning.by_attributes(pulls, measured)) for share, pulls in decision.lottery
+            (share, tuning.by_attributes(pulls, problem)) for share, pulls in decision.lottery
         ]
         self.lottery_key_ = tuning.key if self.lottery_ else ""
         self.multipliers_ = decision.multipliers
-        names = [name for constraints, _ in measured for name in constraints.names]
-        self.constraint_names_ = tuple(names)
-        self._set_weights(rows.groups, decision, measured)
-        self.desirable_ = ()
-        if uses_desirable(self.fairness_measure):
-            labels = self.classes_.tolist()
-            self.desirable_ = tuple(labels[i] for i in desirable_labels(labels, self.y_desirable))
+        self.constraint_names_ = tuple(name for one, _ in problem.measured for name in one.names)
+        self._set_weights(self.groups_, decision.pulls, problem)
+        self.desirable_ = desirable_in_use(self.fairness_measure, classes, self.y_desirable)
         self._set_levels(problem, tuning, warns=warns)
 
-    def _set_weights(
-        self,
-        groups: Groups,
-        decision: Decision,
-        measured: Sequence[tuple[Constraints, GroupedRows]],
-    ) -> None:
+    def _set_weights(self, groups: Groups, pulls: list[Floats], problem: DecisionProblem) -> None:
         """The weights of the cells of all attributes together, and their names."""
-        pulls = decision.pulls
-        parents = [groups.parents(*people.groups.attributes) for _, people in measured]
+        parents = [groups.parents(*people.groups.attributes) for _, people in problem.measured]
         if self.cost_matrix is not None or any(pull.ndim == 3 for pull in pulls):
             plain = check_costs(self.cost_matrix, len(self.classes_)).T
             costs: Floats = np.repeat(plain[:, :, None], groups.n_groups, axis=2)
@@ -365,7 +345,7 @@ class FairDecisionClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, Ba
         weights = np.ones(groups.mass.shape)
         for pull, parent in zip(pulls, parents, strict=True):
             weights = weights + pull[:, parent]
-        by_label = any(constraints.by_label for constraints, _ in measured)
+        by_label = any(constraints.by_label for constraints, _ in problem.measured)
         self.cell_weights_ = weights.ravel() if by_label else weights[0]
         self.cell_names_ = groups.cell_names(by_label)
 
@@ -376,7 +356,7 @@ class FairDecisionClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, Ba
         be. On rows that they have learnt from, models know rare groups better than anywhere else:
         levels there may be far from those of new rows.
         """
-        costs, labels = self.costs(len(self.classes_)), self.classes_.tolist()
+        costs, labels = problem.costs, self.classes_.tolist()
         rules = self.lottery_ or [(1.0, self.pulls_)]
 
         def judged(tuned: DecisionProblem, probabilities: Sequence[Floats]) -> Any:
@@ -385,11 +365,11 @@ class FairDecisionClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, Ba
 
         self.levels_, fair = judged(problem, tuning.probabilities)
         plain = _judged(problem, [largest(weighted_scores(tuning.probabilities, (), costs))])[1]
-        rows, faults = "validation", []
+        kind, overfits = "validation", ""
         if tuning.fitted_cells is not tuning.probabilities:
-            rows, learnt = "held-out", judged(problem, tuning.fitted_cells)[1]
+            kind, learnt = "held-out", judged(problem, tuning.fitted_cells)[1]
             if learnt.beyond > REACHED and learnt.worst > fair.worst + DIFFERENCE:
-                faults.append(
+                overfits = (
                     f"The model overfits: max |F| is {learnt.worst:.4f} on its training rows, "
                     f"against {fair.worst:.4f} on held-out rows, which are like new rows. Audit it "
                     "on new rows, or use a model that overfits less."
@@ -398,13 +378,10 @@ class FairDecisionClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, Ba
         if tuning.n_known is not None:
             known = tuning.known()
             self.levels_ = judged(known.problem(self), known.probabilities)[0]
-        everyone = [np.full(len(problem.label), label) for label in range(len(labels))]
-        enough = fair.worst if fair.beyond > REACHED else None
-        suggestions = Suggestions.of(self, len(self.levels_), enough)
-        constants = [_judged(problem, [one])[1] for one in everyone]
-        faults.insert(0, find_fault(fair, constants, plain, labels, suggestions, rows) or "")
         if warns:
-            warn_of_result(" ".join(filter(None, faults)), fair, plain, suggestions, rows)
+            everyone = [np.full(len(problem.label), label) for label in range(len(labels))]
+            constants = [_judged(problem, [one])[1] for one in everyone]
+            warn_of_faults(self, fair, constants, plain, kind, labels=labels, overfits=overfits)
 
     def costs(self, n_labels: int) -> Floats | None:
         """(L, L) the costs of predictions, checked; None if every mistake costs 1.
@@ -436,8 +413,7 @@ class FairDecisionClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, Ba
         ends = np.cumsum([share for share, _ in self.lottery_])
         drawn = np.searchsorted(ends[:-1], draw_lots(X, self.lottery_key_), side="right")
         rules = [weighted_scores(probabilities, pulls, costs) for _, pulls in self.lottery_]
-        scores: Floats = np.stack(rules)[drawn, :, np.arange(len(drawn))].T
-        return scores
+        return np.stack(rules)[drawn, :, np.arange(len(drawn))].T
 
     def _probabilities(self, X: Any, sensitive_features: Any) -> list[Floats]:
         """(L, G, n) of the cells, for each set of attributes; one group if there is no measure."""
@@ -451,10 +427,9 @@ class FairDecisionClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, Ba
             return [class_probabilities(self.label_model_, X)[:, None]]
         models = (self.label_model_, self.cell_models_, self.aware_model_)
         fitted = FittedCells(*models, self.cell_groups_, self.sensitive_encoder_)
-        if not self.use_sensitive:
-            return fitted.probabilities(X)
         if sensitive_features is None:
-            warn(NOT_GIVEN)
+            if self.use_sensitive:
+                warn(NOT_GIVEN)
             return fitted.probabilities(X)
         columns = sensitive_columns(sensitive_features, _num_samples(X))
         assert self.groups_ is not None  # noqa: S101 - only plain models have none
@@ -539,25 +514,20 @@ class Tuning:
             self.probabilities[self.cells.attributes.index(people.groups.attributes)]
             for _, people in measured
         ]
-        return DecisionProblem(measured, probabilities, model.costs(len(rows.groups.labels)))
+        return DecisionProblem(measured, probabilities, model.cost_matrix)
 
     def known(self) -> Tuning:
         """The same with the rows of known group alone."""
         narrow = copy(self)
         narrow.rows = self.rows.take(slice(self.n_known))
-        narrow.fitted_cells, narrow.probabilities = (
-            [cells[:, :, : self.n_known] for cells in of_attributes]
-            for of_attributes in (self.fitted_cells, self.probabilities)
-        )
+        narrow.probabilities = [cells[:, :, : self.n_known] for cells in self.probabilities]
         return narrow
 
-    def by_attributes(
-        self, pulls: Sequence[Floats], measured: Sequence[tuple[Constraints, GroupedRows]]
-    ) -> list[Floats]:
+    def by_attributes(self, pulls: Sequence[Floats], problem: DecisionProblem) -> list[Floats]:
         """What measures of the same attributes add to the scores, summed: one for each set."""
         n_labels = len(self.rows.groups.labels)
         sums: list[Floats] = [np.zeros((n_labels, groups.n_groups)) for groups in self.cells.groups]
-        for (_, people), pull in zip(measured, pulls, strict=True):
+        for (_, people), pull in zip(problem.measured, pulls, strict=True):
             place = self.cells.attributes.index(people.groups.attributes)
             if pull.ndim == sums[place].ndim:
                 sums[place] = sums[place] + pull
@@ -593,8 +563,11 @@ def fit_decisions(
         )
     if X is None:
         raise ValueError("X: expected a table with one row per label of y, got None.")
-    people = (X, y, sensitive_features, sample_weight)
-    (X, y, sensitive_features, sample_weight), spread = spread_over_groups(people, membership)
+    spread = None
+    if membership is not None and sensitive_features is not None:
+        (X, y, sensitive_features, sample_weight), spread = spread_over_groups(
+            (X, y, sensitive_features, sample_weight), membership
+        )
     with naming_rows():
         validate_data(first, X, skip_check_array=True)
         labels, y = y, column_or_1d(y, warn=True)
@@ -651,12 +624,11 @@ def fit_decisions(
         encoder=encoder,
     )
     tuning = Tuning(first, measure, cells, validation, spread)
-    of_features = {name: v for name, v in vars(first).items() if name.endswith("_in_")}
     for model in models:
-        model.__dict__ |= of_features
+        model.__dict__ |= {name: v for name, v in vars(first).items() if name.endswith("_in_")}
         model.set_aside_ = set_aside
         # Of many models one is chosen later, which is then looked at.
-        model._set_fair(classes, rows, tuning, warns=len(models) == 1)  # noqa: SLF001 - as above
+        model._set_fair(classes, tuning, warns=len(models) == 1)  # noqa: SLF001 - as above
     return list(models)
 
 
@@ -699,8 +671,7 @@ def draw_lots(X: Any, key: str) -> Floats:
         hashlib.blake2b(row.tobytes(), digest_size=8, key=secret).digest()
         for row in np.stack([_words(column) for column in columns], axis=1)
     )
-    lots: Floats = (np.frombuffer(digests, dtype="<u8") >> 11) / 2.0**53
-    return lots
+    return (np.frombuffer(digests, dtype="<u8") >> 11) / 2.0**53
 
 
 def _words(column: Any) -> NDArray[np.uint64]:

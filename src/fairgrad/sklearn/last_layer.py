@@ -11,6 +11,7 @@ that is accurate. What comes out is a model of the same kind as what was trained
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,7 +20,6 @@ from scipy.sparse import csr_array
 from scipy.special import expit, softmax
 
 from fairgrad.decisions import DecisionProblem, best_on_line, largest
-from fairgrad.dual import check_costs
 from fairgrad.groups import count_rows
 from fairgrad.usefulness import LEAST_GAIN
 
@@ -156,8 +156,7 @@ class LastLayers:
         counts = count_rows(rows.cell(defined.by_label), defined.n_cells)[cells]
         smallest = counts[counts > 0].min(initial=len(rows))
         room = float(np.clip(1.0 / smallest, LEAST_ROOM, MOST_ROOM))
-        costs = None if cost_matrix is None else check_costs(cost_matrix, len(rows.groups.labels))
-        self.problem = DecisionProblem([(defined, rows)], costs=costs, room=room)
+        self.problem = DecisionProblem([(defined, rows)], (), cost_matrix, room=room)
         self.inputs = inputs
         self.judged: list[MovedLayer] = []
         for one, numbered in groupby(enumerate(layers), lambda pair: inputs[pair[0]]):
@@ -224,31 +223,20 @@ def _damped_step(slopes: Floats, change: Floats) -> Floats:
     return slopes.T @ solved if is_wide else solved
 
 
+@dataclass(eq=False)
 class _Search:
     """What was found so far among models that share their inputs, and the ways to find more."""
 
-    def __init__(
-        self,
-        problem: DecisionProblem,
-        inputs: LayerInputs,
-        limit: float,
-        starts: Sequence[MovedLayer],
-    ) -> None:
-        self.problem, self.inputs, self.limit, self.starts = problem, inputs, limit, starts
-        self.best = starts[0]
-        for model in starts[1:]:
-            self._offer(model)
-
-    def _offer(self, model: MovedLayer) -> None:
-        """Takes a model if it is better than the best so far."""
-        rank, best = _rank(model, self.limit), _rank(self.best, self.limit)
-        is_fairer, is_as_fair = rank[1] < best[1] - ENOUGH, rank[1] <= best[1] + ENOUGH
-        is_better = is_fairer or (is_as_fair and rank[2] < best[2] - ENOUGH)
-        if rank[0] < best[0] or (rank[0] == best[0] and is_better):
-            self.best = model
+    problem: DecisionProblem
+    inputs: LayerInputs
+    limit: float
+    starts: Sequence[MovedLayer]
 
     def run(self) -> MovedLayer:
         """The best that is found: towards the bounds, then on lines from the best to the others."""
+        self.best = self.starts[0]
+        for model in self.starts[1:]:
+            self._offer(model)
         self._repair(min(self.starts, key=lambda model: model.figures.penalised(PENALTY)))
         for _ in range(ROUNDS):
             before = self.best
@@ -263,6 +251,14 @@ class _Search:
             if self.best.figures.worst > 0:
                 self._repair(self.best)
         return self.best
+
+    def _offer(self, model: MovedLayer) -> None:
+        """Takes a model if it is better than the best so far."""
+        rank, best = _rank(model, self.limit), _rank(self.best, self.limit)
+        is_fairer, is_as_fair = rank[1] < best[1] - ENOUGH, rank[1] <= best[1] + ENOUGH
+        is_better = is_fairer or (is_as_fair and rank[2] < best[2] - ENOUGH)
+        if rank[0] < best[0] or (rank[0] == best[0] and is_better):
+            self.best = model
 
     def _line(
         self, model: MovedLayer, step: Floats, slopes: Floats, window: tuple[float, float]

@@ -4,30 +4,26 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _num_samples, validate_data
+from sklearn.utils.validation import validate_data
 
 from fairgrad.aware import SensitiveEncoder, beside
-from fairgrad.checks import naming_rows
+from fairgrad.checks import naming_rows, require_values
 from fairgrad.columns import as_array, as_column, as_columns, as_pandas, encode, sensitive_columns
 from fairgrad.groups import check_weights, group_rows
 from fairgrad.measures import among_large, check_several_groups
-from fairgrad.membership import spread_rows
+from fairgrad.membership import spread_over_groups
 from fairgrad.splitting import hold_out, unpack_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import NDArray
 
-    from fairgrad.groups import Floats, GroupedRows, Groups, Ints
-    from fairgrad.membership import SpreadRows
+    from fairgrad.groups import Floats, GroupedRows, Ints
     from fairgrad.training import TrainingTable
 
 FEATURES: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
@@ -104,15 +100,7 @@ class FittingRows:
     training: Ints | None = None
     held: Ints | None = None
 
-    def __len__(self) -> int:
-        return self.n
-
-    @cached_property
-    def groups(self) -> Groups | None:
-        """Groups with the frequencies of the training rows; None for a plain model."""
-        return None if self.is_plain else self.people(self.training).groups
-
-    @cached_property
+    @property
     def scaling(self) -> Scaling:
         """The (weighted) mean and standard deviation of each feature; constant ones stay as is."""
         X, weight = self.X[: self.n], self.people(None).weight
@@ -153,9 +141,7 @@ class FittingRows:
         """Features of some rows of an aware model (None: the n rows) without sensitive values."""
         assert self.encoder is not None  # noqa: S101 - for type checkers
         X = self.features(rows)
-        n_own = X.shape[1] - len(self.encoder.names)
-        unknown = self.encoder.encode(None, X.shape[0])
-        return beside(X[:, :n_own], unknown, self.encoder.names)
+        return beside(X[:, : X.shape[1] - len(self.encoder.names)], self.encoder, None)
 
     def split(self, fraction: float, seed: int) -> FittingRows:
         """The same with rows to train on and others to judge on, if a fraction is held out."""
@@ -185,16 +171,14 @@ class FittingRows:
 
         from fairgrad.training import TrainingTable  # noqa: PLC0415 - as above
 
-        kind = torch.from_numpy(np.empty(0, dtype=self.X.dtype)).dtype
-        is_large = math.prod(self.X.shape) > FEW_NUMBERS
-        if kind == torch.float64 and is_large:
-            single = scaling.in_single_precision(self.X)
-            if single is not None:  # a tensor is not copied
-                X = single if sparse.issparse(single) else torch.from_numpy(single)
-                return TrainingTable.from_rows(X, self.everyone)
-        X = scaling.apply(self.X)
+        X, is_double = None, self.X.dtype == np.float64
+        if is_double and math.prod(self.X.shape) > FEW_NUMBERS:
+            X = scaling.in_single_precision(self.X)
+        is_single = X is not None or not is_double
+        X = scaling.apply(self.X) if X is None else X
         X = X if sparse.issparse(X) else torch.from_numpy(X)  # a tensor is not copied
-        return TrainingTable.from_rows(X, self.everyone, dtype=kind)
+        dtype = torch.float32 if is_single else torch.float64
+        return TrainingTable.from_rows(X, self.everyone, dtype=dtype)
 
 
 def moments(X: NDArray[Any], weight: Floats | None) -> tuple[Floats, Floats]:
@@ -233,21 +217,24 @@ def read_rows(
 
     Only the model's attributes about features change here.
     """
-    rows = (X, as_column(y), sensitive_features, sample_weight)
-    (X, y, sensitive_features, sample_weight), spread = spread_over_groups(rows, membership)
+    y, n_known = as_column(y), None
+    if membership is not None and sensitive_features is not None:
+        (X, y, sensitive_features, sample_weight), spread = spread_over_groups(
+            (X, y, sensitive_features, sample_weight), membership
+        )
+        n_known = spread.n_known
     with naming_rows():  # some of scikit-learn's errors name neither X nor y
         X, checked = validate_data(model, as_pandas(X), y, **FEATURES)
     known = check_labels(checked)
     weight = check_weights(sample_weight, X.shape[0])
     is_plain = model.fairness_measure is None
-    columns = _sensitive_columns(model, sensitive_features, X.shape[0])
+    require_values(model, sensitive_features)
     arguments = ("y", "sensitive_features", "sample_weight")
     encoder = None
     if model.use_sensitive:
+        columns = sensitive_columns(sensitive_features, X.shape[0])
         encoder = SensitiveEncoder.of(group_rows(y, columns, weight, arguments=arguments).groups)
-        X = beside(X, encoder.encode(sensitive_features, X.shape[0]), encoder.names)
-    if is_plain:  # all rows are in one group
-        columns = sensitive_columns(np.zeros(X.shape[0], dtype=np.int64), X.shape[0])
+    X, columns = _with_sensitive(model, X, sensitive_features, encoder)
     n = X.shape[0]
     if validation is not None:
         X_judged, y_judged, s_judged, w_judged = _read_validation(model, validation, known, encoder)
@@ -265,43 +252,19 @@ def read_rows(
     if not is_plain:
         check_several_groups(measure, everyone.groups, "sensitive_features")
         measure = among_large(measure, everyone.take(slice(n)), model.min_group)
-    n_known = None if spread is None else spread.n_known
     return FittingRows(X, everyone, known, n, is_plain, encoder, measure, n_known)
 
 
-def spread_over_groups(
-    rows: tuple[Any, ...], membership: Any
-) -> tuple[tuple[Any, ...], SpreadRows | None]:
-    """Features, labels, sensitive values and weights with rows of unknown group once per group."""
-    X, y, sensitive_features, weight = rows
-    if membership is None or sensitive_features is None:
-        return rows, None
-    spread = spread_rows(sensitive_features, membership)
-    weight = check_weights(weight, _num_samples(y))
-    weight = spread.share if weight is None else weight[spread.source] * spread.share
-    X, y = (_safe_indexing(column, spread.source) for column in (as_pandas(X), as_column(y)))
-    return (X, y, spread.columns, weight), spread
-
-
-def _sensitive_columns(model: Any, values: Any, n: int) -> dict[str, Any]:
-    """Named sensitive columns of n rows; all rows are in one group if no values are needed."""
+def _with_sensitive(
+    model: Any, X: Any, values: Any, encoder: SensitiveEncoder | None
+) -> tuple[Any, dict[str, Any]]:
+    """Features, those of an aware model with its values beside, and named sensitive columns."""
     require_values(model, values)
-    if model.fairness_measure is None and not model.use_sensitive:
-        values = np.zeros(n, dtype=np.int64)
-    return sensitive_columns(values, n)
-
-
-def require_values(model: Any, values: Any) -> None:
-    """Refuses to fit an estimator without sensitive values, if it needs them."""
-    if values is not None or (model.fairness_measure is None and not model.use_sensitive):
-        return
-    why = f"fairness_measure is {model.fairness_measure!r}"
-    if model.fairness_measure is None:
-        why = "use_sensitive is set"
-    raise ValueError(
-        f"sensitive_features: required, one value per row, because {why}. Call fit(X, y, "
-        "sensitive_features=...). A plain model has fairness_measure=None and use_sensitive=False."
-    )
+    if encoder is not None:
+        X = beside(X, encoder, values)
+    if model.fairness_measure is None:  # all rows are in one group
+        values = np.zeros(X.shape[0], dtype=np.int64)
+    return X, sensitive_columns(values, X.shape[0])
 
 
 def _read_validation(
@@ -311,11 +274,7 @@ def _read_validation(
     X, y, s, weight = unpack_rows(validation, "validation")
     try:
         X, y = validate_data(model, as_pandas(X), as_column(y), reset=False, **FEATURES)
-        columns = _sensitive_columns(model, s, X.shape[0])
-        if encoder is not None:
-            X = beside(X, encoder.encode(s, X.shape[0]), encoder.names)
-        if model.fairness_measure is None:
-            columns = sensitive_columns(np.zeros(X.shape[0], dtype=np.int64), X.shape[0])
+        X, columns = _with_sensitive(model, X, s, encoder)
     except ValueError as wrong:
         raise ValueError(f"validation: {wrong}") from wrong
     unseen = np.setdiff1d(y, classes).tolist()
@@ -336,18 +295,6 @@ def _joined(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
         name: np.concatenate([as_array(column), as_array(other)])
         for (name, column), other in zip(first.items(), below, strict=True)
     }
-
-
-def take_rows(
-    X: Any, y: Any, sensitive: Mapping[str, Any], weight: Any, rows: Ints
-) -> tuple[Any, Any, dict[str, Any], Any]:
-    """Features, labels, sensitive columns and weights (or None) of some of the rows of a table."""
-    return (
-        _safe_indexing(X, rows),
-        _safe_indexing(y, rows),
-        {name: _safe_indexing(column, rows) for name, column in sensitive.items()},
-        None if weight is None else as_array(weight)[rows],
-    )
 
 
 def check_labels(y: NDArray[Any]) -> NDArray[Any]:

@@ -12,8 +12,8 @@ from sklearn.utils.metadata_routing import MetadataRequest
 from fairgrad.aware import to_predict
 from fairgrad.checks import check_number
 from fairgrad.columns import as_array, as_column, sensitive_columns
-from fairgrad.dual import cost_shares
 from fairgrad.evaluate import SUMMARIES, fairness_levels, unfairness
+from fairgrad.usefulness import cost_shares
 
 
 def make_fairness_scorer(

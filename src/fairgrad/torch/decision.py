@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from fairgrad.checks import check_costs
 from fairgrad.columns import as_array
 
 
@@ -98,7 +99,6 @@ class FairDecision(nn.Module):
             judged_apart,
             solve,
         )
-        from fairgrad.dual import check_costs  # noqa: PLC0415 - as above
         from fairgrad.groups import group_rows  # noqa: PLC0415 - as above
 
         rows = group_rows(y, s, sample_weight)
@@ -113,14 +113,11 @@ class FairDecision(nn.Module):
         with torch.no_grad():
             probability = tuned.cell_probabilities(torch.as_tensor(logits))
         probabilities = [probability.cpu().numpy().transpose(1, 2, 0)] * len(measured)
-        costs = check_costs(cost_matrix, shape[0])
-        plain = cost_matrix is None
-        decision = solve(DecisionProblem(measured, probabilities, None if plain else costs))
-        if plain and all(pull.ndim == 2 for pull in decision.pulls):
+        decision = solve(DecisionProblem(measured, probabilities, cost_matrix))
+        if cost_matrix is None and all(pull.ndim == 2 for pull in decision.pulls):
             return cls(1.0 + np.sum(decision.pulls, axis=0))
-        return cls(
-            costs.T[:, :, None] + np.sum([as_costs(pull) for pull in decision.pulls], axis=0)
-        )
+        costs = check_costs(cost_matrix, shape[0]).T[:, :, None]
+        return cls(costs + np.sum([as_costs(pull) for pull in decision.pulls], axis=0))
 
     def forward(self, logits: Tensor) -> Tensor:
         """(n, L) the scores of the labels.

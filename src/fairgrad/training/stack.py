@@ -35,6 +35,7 @@ from fairgrad.groups import count_rows
 from fairgrad.measures import constraints_of
 from fairgrad.torch.compiled import on_cpu
 from fairgrad.training.plan import DROPOUT, INITIAL_WEIGHTS, Batches, generator
+from fairgrad.usefulness import cost_shares
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -470,7 +471,7 @@ class Stack:
         self.is_linear = parts == StackParts() and not plan.hidden
         judged_groups = table.frequencies(trained if judged is None else judged)
         self._judged_by = self.fairness.constraints_on(judged_groups)
-        self._cost_shares = dual.cost_shares(plan.cost_matrix, n_labels)
+        self._cost_shares = cost_shares(plan.cost_matrix, n_labels)
 
     def step(self, rows: Tensor, factor: float) -> None:
         """One step on a batch of rows; `factor` multiplies the learning rates."""

@@ -280,7 +280,6 @@ class SingleSteps:
         floats = [t for t in stack.network.buffers.values() if t.is_floating_point()]
         self.averaged = [stack.network.parameters, *floats]
         self.means: list[Tensor] = []  # of these, over the last steps
-        self.n_averaged = 0
 
     def run(self, progress: bool | None) -> Training:
         """Trains all epochs."""
@@ -292,9 +291,11 @@ class SingleSteps:
             for epoch in bar:
                 for rows in stack.batches.epoch():
                     stack.step(rows, plan.rate_factor(done / n_steps))
-                    if done >= first_averaged:
-                        self._average()
                     done += 1
+                    if done > first_averaged:
+                        self.means = self.means or [tensor.clone() for tensor in self.averaged]
+                        for mean, tensor in zip(self.means, self.averaged, strict=True):
+                            mean.lerp_(tensor, 1 / (done - first_averaged))
                 self._close(epoch)
                 if bar.is_shown:
                     counted = (numbers[None] for numbers in self.counted[-1])
@@ -307,13 +308,6 @@ class SingleSteps:
             if reason is not None:
                 warn(f"Member {member} {reason}.", RuntimeWarning)
         return _trained(stack, self.counted, self.kept, self.stopped, interrupted=interrupted)
-
-    def _average(self) -> None:
-        """Takes the weights after a step into the means."""
-        self.means = self.means or [tensor.clone() for tensor in self.averaged]
-        self.n_averaged += 1
-        for mean, tensor in zip(self.means, self.averaged, strict=True):
-            mean.lerp_(tensor, 1 / self.n_averaged)
 
     def _close(self, epoch: int) -> None:
         """Records and keeps the models of an epoch; puts those that diverged back."""
