@@ -198,7 +198,7 @@ class DecisionProblem:
         self.measured, rows = measured, measured[0][1]
         self.label, n_labels = rows.label, len(rows.groups.labels)
         self.costs = None if cost_matrix is None else check_costs(cost_matrix, n_labels)
-        weight = np.ones(len(rows)) if rows.weight is None else rows.weight
+        weight = np.ones(len(rows.label)) if rows.weight is None else rows.weight
         self.weight = weight / weight.sum()
         parts = [constraints.coefficients for constraints, _ in measured]
         C = self.coefficients = Coefficients.concatenate(parts, apart=True)
@@ -547,7 +547,7 @@ def solve(problem: DecisionProblem, *, lottery: bool = False) -> Decision:
     columns.add_rays(plain)
     cost, mixture = columns.generate()
     columns.search(mixture)
-    tried, (_, figures) = columns.tried, columns.figures()
+    tried, _, figures = columns.tried()
     is_useful = figures.error < columns.most_useful
     useful = np.where(is_useful, figures.error, np.inf) if is_useful.any() else figures.error
     # One label for everybody may be the answer if the mixture costs no less.
@@ -581,8 +581,7 @@ class Columns:
         self.is_bounded = self.has_upper | self.has_lower
         binds = np.eye(len(problem.lower))[self.is_bounded]
         self.directions = [bind / self._size(bind) for bind in binds]
-        self.tried: list[Decision] = []
-        self._places: dict[bytes, int] = {}
+        self._tried: dict[bytes, Decision] = {}  # by their figures
         self.most_useful = np.inf
         """A decision of at most this error is more useful than one label for everybody."""
 
@@ -591,17 +590,14 @@ class Columns:
         limit = min(1.0, MOST_PULL / max(self._size(multipliers), 1.0))
         decision = self.problem.decide(multipliers * limit, constant)
         key = (np.round(np.append(decision.levels, decision.error), 9) + 0.0).tobytes()
-        place = self._places.setdefault(key, len(self.tried))
-        if place == len(self.tried):
-            self.tried.append(decision)
-        return self.tried[place]
+        return self._tried.setdefault(key, decision)
 
     def add_rays(self, plain: Decision) -> None:
         """Adds the constants, and multipliers that push one level or all that are violated."""
         level, problem = plain.levels, self.problem
         for label in range(len(problem.base)):
             self.add(np.zeros_like(level), label)
-        constants = [one.error for one in self.tried if one.constant is not None]
+        constants = [one.error for one in self._tried.values() if one.constant is not None]
         self.most_useful = min(constants) - LEAST_USE
         off = level - np.clip(level, problem.lower, problem.upper)
         together = off / self._size(off)
@@ -646,8 +642,8 @@ class Columns:
 
         The last variable is the largest violation, so that there always is a solution.
         """
-        problem, (levels, figures) = self.problem, self.figures()
-        n, levels = len(levels), levels.T
+        problem, (tried, levels, figures) = self.problem, self.tried()
+        n, levels = len(tried), levels.T
         rows = np.concatenate([levels[self.has_upper], -levels[self.has_lower]])
         solution: Any = linprog(
             np.append(figures.error, price),
@@ -661,7 +657,7 @@ class Columns:
         above, below = np.split(-solution.ineqlin.marginals, [int(self.has_upper.sum())])
         net[self.has_upper] += above
         net[self.has_lower] -= below
-        pairs = zip(solution.x[:n].tolist(), self.tried, strict=True)
+        pairs = zip(solution.x[:n].tolist(), tried, strict=True)
         return float(solution.fun), net, [pair for pair in pairs if pair[0] > LEAST_SHARE]
 
     def search(self, mixture: Sequence[tuple[float, Decision]]) -> None:
@@ -673,9 +669,10 @@ class Columns:
         problem = self.problem
         mixed = [one.multipliers for _, one in mixture if one.constant is None][:MOST_PAIRS]
         for penalty in SEARCH_PENALTIES:
-            merit = self.figures()[1].penalised(penalty)
-            merit[[one.constant is not None for one in self.tried]] = np.inf
-            least, net = float(merit.min()), self.tried[int(merit.argmin())].multipliers
+            tried, _, figures = self.tried()
+            merit = figures.penalised(penalty)
+            merit[[one.constant is not None for one in tried]] = np.inf
+            least, net = float(merit.min()), tried[int(merit.argmin())].multipliers
             for _ in range(SEARCH_SWEEPS):
                 before = least
                 for direction in [*self.directions, *(other - net for other in mixed)]:
@@ -694,17 +691,18 @@ class Columns:
                     )
                     for t, _ in line:
                         point = self.add(start + t * direction)
-                        figures = problem.figures(point.levels, point.error)
-                        merit_here = float(figures.penalised(penalty))
+                        here = problem.figures(point.levels, point.error)
+                        merit_here = float(here.penalised(penalty))
                         if point.constant is None and merit_here < least - LEAST_GAIN:
                             net, least = point.multipliers, merit_here
                 if least > before - LEAST_GAIN:
                     break
 
-    def figures(self) -> tuple[Floats, Figures]:
-        """(columns, J) the levels, and the figures."""
-        levels = np.array([one.levels for one in self.tried])
-        return levels, self.problem.figures(levels, np.array([one.error for one in self.tried]))
+    def tried(self) -> tuple[list[Decision], Floats, Figures]:
+        """All columns, (columns, J) their levels, and their figures."""
+        tried = list(self._tried.values())
+        levels = np.array([one.levels for one in tried])
+        return tried, levels, self.problem.figures(levels, np.array([one.error for one in tried]))
 
     def _size(self, multipliers: Floats) -> float:
         """The largest change of a cell's weight, or a tiny number if none changes."""

@@ -151,14 +151,12 @@ class Suggestions:
         enough, asked = self.enough, self.asked
         is_out_of_reach = enough is not None and enough > MOST_SLACK
         is_kept_anyway = enough is not None and asked is not None and enough <= asked
-        ideas = [self.search] if self.search else []
+        larger = ""
         if not is_out_of_reach and not is_kept_anyway:
             known = "" if enough is None else f" ({_rounded_up(enough):g} would be enough)"
-            ideas.append(f"a larger {self.name}{known}")
-        if self.aware:
-            ideas.append(f"{self.aware} if the law allows it")
-        if self.fewer:
-            ideas.append(self.fewer)
+            larger = f"a larger {self.name}{known}"
+        aware = f"{self.aware} if the law allows it" if self.aware else ""
+        ideas = [idea for idea in (self.search, larger, aware, self.fewer) if idea]
         why = f" {OUT_OF_REACH.format(self.name)}" if is_out_of_reach else ""
         if not ideas:
             return why.strip()

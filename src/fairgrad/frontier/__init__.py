@@ -37,7 +37,6 @@ from fairgrad.usefulness import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from fairgrad.frontier.models import FittedModels
     from fairgrad.groups import Floats
     from fairgrad.report import FrontierData
 
@@ -193,10 +192,16 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
         if membership is not None and validation is None:
             raise ValueError("validation: required together with membership.")
         fitted = [one.fit(training, measure, epsilons, seed, self.n_jobs) for one in kinds.values()]
-        judge = self._judge(template, measure, fitted[0])
-        self._fitted, self.fairness_measure_, self.classes_ = fitted, measure, judge.classes
+        classes = np.asarray(fitted[0].models[0].classes_)
+        asked = template.setting("y_desirable", self.y_desirable)
+        desirable = [classes.tolist()[i] for i in desirable_labels(classes, asked)]
+        least = template.setting("min_group", self.min_group, MIN_GROUP)
+        costs = template.settings.get("cost_matrix")
+        costs = None if costs is None else check_costs(costs, len(classes))
+        judge = FrontierJudge(measure, desirable, classes, self.confidence, least, costs)
+        self._fitted, self.fairness_measure_, self.classes_ = fitted, measure, classes
         self.seed_ = seed
-        self.desirable_ = tuple(judge.desirable) if uses_desirable(measure) else ()
+        self.desirable_ = tuple(desirable) if uses_desirable(measure) else ()
         self.audits_ = {
             name: ModelAudits(judge, people, [p for one in fitted for p in one.predict(people)])
             for name, people in judged.items()
@@ -340,17 +345,6 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
         data = self.report_data()
         section = Section("trade-off", "What fairness costs", (data.sentence,))
         return as_html(section, frontier_figures(data)[0].svg())
-
-    def _judge(
-        self, template: EstimatorTemplate, measure: Any, fitted: FittedModels
-    ) -> FrontierJudge:
-        classes = np.asarray(fitted.models[0].classes_)
-        asked = template.setting("y_desirable", self.y_desirable)
-        desirable = [classes.tolist()[i] for i in desirable_labels(classes, asked)]
-        least = template.setting("min_group", self.min_group, MIN_GROUP)
-        costs = template.settings.get("cost_matrix")
-        costs = None if costs is None else check_costs(costs, len(classes))
-        return FrontierJudge(measure, desirable, classes, self.confidence, least, costs)
 
 
 def epsilon_grid(epsilons: Any, *, with_plain: bool) -> Floats:

@@ -603,7 +603,7 @@ def fit_decisions(
     set_aside = measure.set_aside() if isinstance(measure, LargeGroups) else {}
     warn_of_small(set_aside)
     for model in models:  # refused before anything is fitted
-        model.costs(len(classes))
+        check_costs(model.cost_matrix, len(classes))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # they are given when multipliers are found
             measured = judged_apart(
@@ -645,10 +645,7 @@ def predict_together(
 
 def _takes_columns(X: Any) -> bool:
     """Whether features are a table that further columns can be put beside."""
-    if hasattr(X, "columns"):
-        return hasattr(X, "iloc")  # pandas
-    shape = X.shape if hasattr(X, "shape") else np.shape(X)
-    return len(shape) == 2
+    return hasattr(X, "iloc") if hasattr(X, "columns") else np.ndim(X) == 2
 
 
 def draw_lots(X: Any, key: str) -> Floats:

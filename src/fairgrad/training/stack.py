@@ -372,13 +372,12 @@ class StackedFairness:
             return dual.make_constants(nothing, groups, fairness_rate=0.0, cost_matrix=costs)
         defined = constraints.is_defined
         if not defined.all():
-            constraints = Constraints(
-                np.where(defined, constraints.c0, 0.0),
-                constraints.coefficients.only(defined),
-                constraints.by_label,
+            constraints = constraints.replaced(
+                c0=np.where(defined, constraints.c0, 0.0),
+                C=constraints.coefficients.only(defined),
                 lower=np.where(defined, constraints.lower, 0.0),
                 upper=np.where(defined, constraints.upper, 0.0),
-                n_outcomes=constraints.n_outcomes,
+                slack=0.0,
             )
         constants = dual.make_constants(
             constraints,
