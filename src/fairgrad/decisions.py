@@ -202,7 +202,7 @@ class DecisionProblem:
         self.weight = weight / weight.sum()
         parts = [constraints.coefficients for constraints, _ in measured]
         C = self.coefficients = Coefficients.concatenate(parts, apart=True)
-        self.c0 = np.concatenate([constraints.c0 for constraints, _ in measured])
+        self.c0: Floats = np.concatenate([constraints.c0 for constraints, _ in measured])
         self.starts = np.cumsum([0, *(part.n_cells for part in parts[:-1])])
         self.cells = [rows.cell(constraints.by_label) for constraints, rows in measured]
         of_cells = []
@@ -457,8 +457,7 @@ def added_scores(scores: Any, probabilities: Sequence[Floats], pulls: Sequence[F
         else:
             pairs = zip(pull, probability, strict=True)
             scores = scores + np.stack([weights @ cells for weights, cells in pairs])
-    added: Floats = scores
-    return added
+    return np.asarray(scores)
 
 
 def as_costs(pull: Floats) -> Floats:
@@ -557,9 +556,8 @@ def solve(problem: DecisionProblem, *, lottery: bool = False) -> Decision:
         return tried[int(keeps.argmin())]
     if not lottery:
         return tried[int((useful + VIOLATION_PRICE * figures.worst).argmin())]
-    share = np.array([share for share, _ in mixture])
-    share /= share.sum()
-    mixed = [column for _, column in mixture]
+    shares, mixed = zip(*mixture, strict=True)
+    share = np.array(shares) / np.sum(shares)
     levels = share @ np.array([column.levels for column in mixed])
     error = float(share @ np.array([column.error for column in mixed]))
     return Decision(

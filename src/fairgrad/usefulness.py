@@ -105,10 +105,9 @@ def model_figures(
 def worst_of(constraints: Constraints, levels: Floats) -> tuple[float, float]:
     """The largest gap of some levels, (J,), and by how much one is beyond its bounds, or 0."""
     off = np.maximum(levels - constraints.upper, constraints.lower - levels)
-    worst, beyond = (
-        np.nan_to_num(gaps).max(initial=0.0) for gaps in (constraints.gaps(levels), off)
-    )
-    return float(worst), float(beyond)
+    both = (constraints.gaps(levels), off)
+    worst, beyond = (float(np.nan_to_num(gaps).max(initial=0.0)) for gaps in both)
+    return worst, beyond
 
 
 def constant_figures(

@@ -134,8 +134,7 @@ class EstimatorTemplate:
     @property
     def settings(self) -> dict[str, Any]:
         """Parameters of the last step."""
-        settings: dict[str, Any] = self.last.get_params(deep=False)
-        return settings
+        return dict(self.last.get_params(deep=False))
 
     def setting(self, name: str, own: Any, default: Any = None) -> Any:
         """A setting of the frontier itself, or else of the last step."""

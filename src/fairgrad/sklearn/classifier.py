@@ -424,14 +424,15 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         self.constraint_names_: tuple[str, ...] = ()
         self.cell_names_: tuple[str, ...] = ()
         self.cell_weights_, self.desirable_ = np.ones(0), ()
-        measure = self.fairness_measure
         if self.groups_ is not None:
             constraints = training.constraints[member]
             assert constraints is not None  # noqa: S101 - there is a measure where there are groups
             self.constraint_names_ = constraints.names
             self.cell_names_ = constraints.weight_names(self.groups_)
             self.cell_weights_ = self.state_["fairness.weights"][0].astype(np.float64)
-            self.desirable_ = desirable_in_use(measure, self.classes_, self.y_desirable)
+            self.desirable_ = desirable_in_use(
+                self.fairness_measure, self.classes_, self.y_desirable
+            )
         for name in ("levels", "multipliers"):
             self.history_[name] = self.history_[name][:, : len(self.constraint_names_)]
         self.levels_ = self.history_["levels"][epoch]
@@ -594,9 +595,8 @@ def fit_variants(
     rows = read_rows(first, X, y, **arguments)
     of_features = {name: v for name, v in vars(first).items() if name.endswith("_in_")}
     hidden = np.atleast_1d(np.asarray(first.hidden_layer_sizes, dtype=int)).tolist()
-    scaling = Scaling(np.zeros(rows.X.shape[1]), np.ones(rows.X.shape[1]))
-    if first.standardize:
-        scaling = rows.scaling
+    none = Scaling(np.zeros(rows.X.shape[1]), np.ones(rows.X.shape[1]))
+    scaling = rows.scaling if first.standardize else none
     for model in models:
         model.__dict__ |= of_features
         model.classes_, model.sensitive_encoder_ = rows.classes, rows.encoder

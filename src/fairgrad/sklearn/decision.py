@@ -79,7 +79,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fairgrad.groups import Floats, Groups, Ints
+    from fairgrad.groups import Floats, Groups
     from fairgrad.membership import SpreadRows
 
 DIFFERENCE = 0.03
@@ -356,18 +356,11 @@ class FairDecisionClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, Ba
         be. On rows that they have learnt from, models know rare groups better than anywhere else:
         levels there may be far from those of new rows.
         """
-        costs, labels = problem.costs, self.classes_.tolist()
         rules = self.lottery_ or [(1.0, self.pulls_)]
-
-        def judged(tuned: DecisionProblem, probabilities: Sequence[Floats]) -> Any:
-            decided = [largest(weighted_scores(probabilities, pulls, costs)) for _, pulls in rules]
-            return _judged(tuned, decided, [share for share, _ in rules])
-
-        self.levels_, fair = judged(problem, tuning.probabilities)
-        plain = _judged(problem, [largest(weighted_scores(tuning.probabilities, (), costs))])[1]
+        self.levels_, fair = _judged(problem, tuning.probabilities, rules)
         kind, overfits = "validation", ""
         if tuning.fitted_cells is not tuning.probabilities:
-            kind, learnt = "held-out", judged(problem, tuning.fitted_cells)[1]
+            kind, learnt = "held-out", _judged(problem, tuning.fitted_cells, rules)[1]
             if learnt.beyond > REACHED and learnt.worst > fair.worst + DIFFERENCE:
                 overfits = (
                     f"The model overfits: max |F| is {learnt.worst:.4f} on its training rows, "
@@ -377,10 +370,11 @@ class FairDecisionClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, Ba
         self.violation_ = float(problem.figures(self.levels_, 0.0).worst)
         if tuning.n_known is not None:
             known = tuning.known()
-            self.levels_ = judged(known.problem(self), known.probabilities)[0]
+            self.levels_ = _judged(known.problem(self), known.probabilities, rules)[0]
         if warns:
-            everyone = [np.full(len(problem.label), label) for label in range(len(labels))]
-            constants = [_judged(problem, [one])[1] for one in everyone]
+            plain = _judged(problem, tuning.probabilities, [(1.0, ())])[1]
+            labels = self.classes_.tolist()
+            constants = [_judged(problem, (), [(1.0, place)])[1] for place in range(len(labels))]
             warn_of_faults(self, fair, constants, plain, kind, labels=labels, overfits=overfits)
 
     def costs(self, n_labels: int) -> Floats | None:
@@ -440,9 +434,19 @@ class FairDecisionClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, Ba
 
 
 def _judged(
-    problem: DecisionProblem, decided: Sequence[Ints], shares: Sequence[float] = (1.0,)
+    problem: DecisionProblem, probabilities: Sequence[Floats], rules: Sequence[tuple[float, Any]]
 ) -> tuple[Floats, ModelFigures]:
-    """Levels and figures of decisions, or what is expected of several by their shares."""
+    """Levels and figures of a rule, or what is expected of several by their shares.
+
+    A rule is what the weights add, as in `weighted_scores`, or the index of a label for everybody.
+    """
+    decided = [
+        np.full(len(problem.label), rule)
+        if isinstance(rule, int)
+        else largest(weighted_scores(probabilities, rule, problem.costs))
+        for _, rule in rules
+    ]
+    shares = [share for share, _ in rules]
     judged = np.array([problem.levels(problem.judged(one)[0]) for one in decided])
     levels: Floats = np.asarray(shares) @ judged
     errors = cost_shares(problem.costs, len(problem.base))

@@ -325,5 +325,4 @@ class _Search:
                 for p in changes
             ]
             columns.append(np.concatenate(sums))
-        slopes: Floats = problem.levels(np.concatenate(columns, axis=1)) - problem.c0
-        return slopes.T
+        return (problem.levels(np.concatenate(columns, axis=1)) - problem.c0).T

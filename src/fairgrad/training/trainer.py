@@ -243,8 +243,7 @@ class LinearEpochs:
     def _judge(self, epoch: int) -> bool:
         """Judges the models of the last epoch; whether all numbers are finite."""
         self.counts[epoch] = self.loss[epoch] = 0  # the next epoch may have been interrupted
-        finite: bool = compiled_code.epoch(self.models, epoch, epoch, 0, 0, 0)
-        return finite
+        return bool(compiled_code.epoch(self.models, epoch, epoch, 0, 0, 0))
 
     def _kept(self, n_done: int) -> dict[int, State]:
         """The states of the last epochs, by epoch."""
