@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,14 +16,14 @@ from numpy.typing import NDArray  # noqa: TC002 - a dataclass's fields are read 
 
 from fairgrad import measures
 from fairgrad.audit.counts import POSITIVES, rate_masks
-from fairgrad.audit.intervals import Interval, Proportion
+from fairgrad.audit.intervals import Interval, Proportion, in_a_row
 from fairgrad.audit.verdicts import FOUR_FIFTHS, VerdictRule, tolerated_ratio
 from fairgrad.checks import is_number
 from fairgrad.constraints import Constraints, gaps
 from fairgrad.groups import Floats, Ints, count_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from fairgrad.audit.counts import CountTable
     from fairgrad.audit.known import SoftCells
@@ -74,7 +73,7 @@ class GapToReference:
     def levels(self, rate: Floats) -> Floats:
         """(..., K) the levels of these rates; NaN where they are not defined."""
         x = np.where(self.present, rate, 0.0)
-        return self._defined(x - self._sums(self.share * x) - self.outside)
+        return self._defined(x - self.sums(self.share * x) - self.outside)
 
     def combine(self, rate: Floats, ends: Interval, z: float) -> Interval:
         """The MOVER interval of each level, from rates and the intervals of each of them.
@@ -84,64 +83,35 @@ class GapToReference:
         the groups outside add to the variance of the mean reaches z times its root.
         """
         x, low, high = (np.where(self.present, values, 0.0) for values in (rate, *ends))
-        mean = self._sums(self.share * x) + self.outside
-        around = self._sums(self.share * (x - mean) ** 2)
+        mean = self.sums(self.share * x) + self.outside
+        around = self.sums(self.share * (x - mean) ** 2)
         more = z**2 * (around / self.n_rows + self.outside_variance)
 
-        def reach(one: Floats, others: Floats) -> Floats:
-            if self.with_reference is not None:
-                sd = self.reference_sd
-                other = self._sums(self.share * others) if sd is None else z * sd
-                both = one**2 + other**2 - 2 * self.with_reference * one * other
-                return np.sqrt(np.maximum(both, 0.0))
+        one = np.stack([x - low, high - x])  # how far each rate reaches down and up
+        others = one[::-1]
+        if self.with_reference is not None:
+            sd = self.reference_sd
+            other = self.sums(self.share * others) if sd is None else z * sd
+            both = one**2 + other**2 - 2 * self.with_reference * one * other
+            down, up = np.sqrt(np.maximum(both, 0.0))
+        else:
             squares = (self.share * others) ** 2
-            rest = np.maximum(self._sums(squares) - squares, 0.0)
-            far: Floats = np.sqrt(((1 - self.share) * one) ** 2 + rest + more)
-            return far
-
-        return Interval(
-            self._defined(x - mean - reach(x - low, high - x)),
-            self._defined(x - mean + reach(high - x, x - low)),
-        )
+            rest = np.maximum(self.sums(squares) - squares, 0.0)
+            down, up = np.sqrt(((1 - self.share) * one) ** 2 + rest + more)
+        return Interval(self._defined(x - mean - down), self._defined(x - mean + up))
 
     @property
     def range(self) -> Interval:
         """(K,) the least and the greatest level that any rates have."""
-        others = self._sums(self.share) - self.share
+        others = self.sums(self.share) - self.share
         return Interval(
             self._defined(-others - self.outside), self._defined(1 - self.share - self.outside)
         )
 
-    def grown(self, growth: Floats) -> GapToReference:
-        """The same where each cell, (K,), has so many times its rows."""
-        if self.with_reference is not None:  # groups do not grow if more rows tell theirs
-            return self
-        mass = self.share * growth
-        before, total = self._sums(self.share), self._sums(mass)
-        kept = before / np.where(total > 0, total, 1.0)
-        variance, n_rows = kept * self.outside_variance, self.n_rows / np.where(kept > 0, kept, 1.0)
-        return replace(self, share=kept * mass, outside_variance=variance, n_rows=n_rows)
-
-    def farther(self, tested: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """(K,) the tested levels; of two groups the one with the smaller share of the rows."""
-        if self.with_reference is not None:
-            return tested
-        is_smaller = self.present & (2 * self.share < self._sums(self.share))
-        columns = np.array([self.present, tested, is_smaller], dtype=np.float64)
-        n_present, n_tested, n_smaller = self._sums(columns)
-        is_pair = (n_present == 2) & (n_tested == 1) & (n_smaller == 1)
-        return np.where(is_pair, is_smaller, tested)
-
-    @cached_property
-    def _spans(self) -> tuple[Ints, Ints]:
-        """Where each block starts, and how many rates it has."""
-        starts = np.flatnonzero(np.diff(self.block, prepend=-1))
-        return starts, np.diff(np.append(starts, len(self.block)))
-
-    def _sums(self, values: Floats) -> Floats:
+    def sums(self, values: Floats) -> Floats:
         """(..., K) the sum over the block of each rate."""
-        starts, lengths = self._spans
-        sums: Floats = np.repeat(np.add.reduceat(values, starts, axis=-1), lengths, axis=-1)
+        starts = np.searchsorted(self.block, np.arange(self.block[-1] + 1))
+        sums: Floats = np.add.reduceat(values, starts, axis=-1)[..., self.block]
         return sums
 
     def _defined(self, gap: Floats) -> Floats:
@@ -211,11 +181,6 @@ class MatrixMap:
         falling, rising = (self._sums(np.clip(self.value, *e)) for e in ((None, 0), (0, None)))
         return Interval(self.c0 + falling, self.c0 + rising)
 
-    def grown(self, growth: Floats) -> MatrixMap:
-        """The same: a matrix of a user's own does not change with the rows."""
-        del growth
-        return self
-
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
@@ -236,9 +201,8 @@ class Comparison:
         tested: (J,) the levels that vary by themselves. Of two groups, and of two labels, one says
             what the other does: a verdict has as many chances to be wrong as there are of these.
         map: the levels as a function of the cells' rates.
-        lower: (J,) the least level that is fair without any tolerance.
-        upper: (J,) the greatest one.
-        definition: lower and upper bounds without a user's slack.
+        bounds: (J,) the least and the greatest level that is fair without any tolerance.
+        definition: the same without a user's slack.
         good: (K,) 1 where people gain by a higher rate, -1 where by a lower one, 0 where neither.
         ratio_row: where the cells of the rates lie whose ratio the four-fifths rule looks at.
         reference: the group that all others are compared with; -1 for the mean of all rows.
@@ -257,9 +221,8 @@ class Comparison:
     block: Ints
     tested: NDArray[np.bool_]
     map: GapToReference | MatrixMap
-    lower: Floats
-    upper: Floats
-    definition: tuple[Floats, Floats]
+    bounds: Interval
+    definition: Interval
     good: Floats
     ratio_row: slice | None = None
     reference: int = -1
@@ -284,88 +247,44 @@ class Comparison:
         return np.ones(len(self.names), dtype=bool)
 
 
-def accuracy_parity(table: CountTable, _desirable: Sequence[int], reference: int) -> Comparison:
-    """Accuracies, one per group."""
-    return _between_groups(table, "accuracy", _hits(table, "accuracy"), reference)
-
-
-def equalized_odds(table: CountTable, _desirable: Sequence[int], reference: int) -> Comparison:
-    """Recalls, one per label and group."""
-    return _between_groups(table, "recall", _hits(table, POSITIVES), reference)
-
-
-def equality_of_opportunity(
-    table: CountTable, desirable: Sequence[int], reference: int
-) -> Comparison:
-    """Recalls of the desirable labels; those of the others count with a level of 0."""
-    if not desirable:
-        measures.equality_of_opportunity(table.together().groups)  # raises the library's one error
-    return _between_groups(table, "recall", _hits(table, POSITIVES), reference, applies=desirable)
-
-
-def demographic_parity(table: CountTable, desirable: Sequence[int], reference: int) -> Comparison:
-    """Selection rates, one per label and group."""
-    hits = _hits(table, "selection_rate")
-    compared = _between_groups(table, "selection rate", hits, reference, good=desirable)
-    # Of two labels one is what the other is not: half of the rates say everything.
-    is_free = (table.n_labels > 2) | (compared.cell_row == 0)
-    return replace(compared, tested=compared.tested & is_free)
-
-
 def four_fifths_rule(table: CountTable, desirable: Sequence[int], reference: int) -> Comparison:
     """Selection rates of the desirable labels; a level is a group's less 0.8 of another's."""
     if not desirable or len(desirable) == table.n_labels:
         measures.four_fifths_rule(  # raises the library's one error
             table.together().groups, [table.groups.labels[index] for index in desirable] or None
         )
-    hits = _hits(table, "selection_rate", desirable)
+    hits = rate_masks(table.n_labels)["selection_rate"][0][list(desirable)].any(0, keepdims=True)
+    cells = table.shares(hits)
     n, names = table.groups.n_groups, table.groups.names
     first, other = np.nonzero(~np.eye(n, dtype=bool))
     if reference >= 0:
         first, other = first[other == reference], other[other == reference]
-    total = table.shares(hits).total[0]
-    defined = (total[first] > 0) & (total[other] > 0)
-    pairs = _of_rates(
+    defined = (cells.total[0, first] > 0) & (cells.total[0, other] > 0)
+    return _of_rates(
         table,
         "selection rate",
         hits,
+        cells,
         MatrixMap.of_pairs(first, other, 0.8, np.where(defined, 0.0, np.nan)),
-        [f"{names[i]} against {names[j]}" for i, j in zip(first, other, strict=True)],
         labels=[desirable[0] if len(desirable) == 1 else -1],
+        names=tuple(f"{names[i]} against {names[j]}" for i, j in zip(first, other, strict=True)),
+        group=first,
+        bounds=Interval(np.zeros(len(first)), np.full(len(first), np.inf)),
         tested=defined,
-        upper=np.inf,
+        good=np.ones(n),
+        ratio_row=slice(0, n),
+        reference=reference,
     )
-    return replace(pairs, group=first, good=np.ones(n), ratio_row=slice(0, n), reference=reference)
 
 
-def equalized_odds_all(table: CountTable, _desirable: Sequence[int], reference: int) -> Comparison:
-    """The rates of every predicted label, one per predicted label, true label and group."""
-    n_labels = table.n_labels
-    if n_labels == 2:
-        return equalized_odds(table, _desirable, reference)
-    predicted, true = np.divmod(np.arange(n_labels**2), n_labels)
-    right = np.flatnonzero(predicted == true).tolist()  # to be right is good
-    compared = _between_groups(
-        table,
-        "prediction rate",
-        _predictions(table),
-        reference,
-        labels=predicted.tolist(),
-        good=right,
-    )
-    names = table.groups.cell_names(by_label=True)
-    told = (f"{label} predicted, {name}" for label in table.groups.labels for name in names)
-    return replace(compared, names=tuple(told), ratio_row=None)
-
-
-BUILT_IN: dict[str, Callable[[CountTable, Sequence[int], int], Comparison]] = {
-    "accuracy_parity": accuracy_parity,
-    "equalized_odds": equalized_odds,
-    "equality_of_opportunity": equality_of_opportunity,
-    "demographic_parity": demographic_parity,
-    "four_fifths_rule": four_fifths_rule,
-    "equalized_odds_all": equalized_odds_all,
+OWN_RATES = {
+    "accuracy_parity": ("accuracy", "accuracy"),
+    "equalized_odds": ("recall", POSITIVES),
+    "equality_of_opportunity": ("recall", POSITIVES),
+    "demographic_parity": ("selection rate", "selection_rate"),
+    "equalized_odds_all": ("recall", POSITIVES),  # with two labels; more need prediction rates
 }
+"""Measures that compare one rate of each label: what it is called, and its key in `rate_masks`."""
 
 
 def compare_within(
@@ -391,14 +310,13 @@ def compare_within(
             inner = table.take(inside)
             place = np.flatnonzero(inside)[np.argsort(inner.groups.parents(*compared))]
             comparison = compare(measure, inner.view(*compared), desirable)
-            comparisons.append(
-                replace(
-                    comparison,
-                    names=tuple(f"{level} in {name}" for level in comparison.names),
-                    group=np.where(comparison.group < 0, -1, place[comparison.group]),
-                    cell_group=place[comparison.cell_group],
-                )
+            within = replace(
+                comparison,
+                names=tuple(f"{level} in {name}" for level in comparison.names),
+                group=np.where(comparison.group < 0, -1, place[comparison.group]),
+                cell_group=place[comparison.cell_group],
             )
+            comparisons.append(within)
     if not comparisons:
         raise ValueError(
             f"measures: no value of {' x '.join(strata)} has rows of two groups of "
@@ -411,8 +329,7 @@ def _joined(comparisons: list[Comparison]) -> Comparison:
     """Comparisons of several strata as one."""
 
     def joined(owners: Sequence[Any], names: Sequence[str]) -> dict[str, Any]:
-        each = {name: [getattr(one, name) for one in owners] for name in names}
-        return {name: None if of[0] is None else np.concatenate(of) for name, of in each.items()}
+        return {name: in_a_row([getattr(one, name) for one in owners]) for name in names}
 
     def shifted(owners: Sequence[Any], name: str, sizes: Sequence[int]) -> Ints:
         """Indices of one stratum after the other."""
@@ -433,16 +350,14 @@ def _joined(comparisons: list[Comparison]) -> Comparison:
     else:
         of_map = [field.name for field in fields(GapToReference)]
         one = GapToReference(**{**joined(maps, of_map), "block": blocks})
-    lower, upper = zip(*(each.definition for each in comparisons), strict=True)
-    arrays = ["group", "label", "tested", "lower", "upper"]
+    of_levels = ["group", "label", "tested", "bounds", "definition"]
+    of_cells = ["cells", "cell_row", "cell_group", "cell_label", "good"]
     return replace(
         comparisons[0],
-        **joined(comparisons, [*arrays, "cell_row", "cell_group", "cell_label", "good"]),
+        **joined(comparisons, of_levels + of_cells),
         names=tuple(name for comparison in comparisons for name in comparison.names),
-        cells=Proportion.joined(comparison.cells for comparison in comparisons),
         block=blocks,
         map=one,
-        definition=(np.concatenate(lower), np.concatenate(upper)),
         ratio_row=None,
     )
 
@@ -463,22 +378,35 @@ def compare(
         )
     if bound:
         return _bounded(bound, table, desirable)
-    if name in BUILT_IN:
-        return BUILT_IN[name](table, desirable, reference)
+    if name == "four_fifths_rule":
+        return four_fifths_rule(table, desirable, reference)
+    if name in OWN_RATES:
+        return _between_groups(name, table, desirable, reference)
     return _user_defined(measure, table, desirable)
 
 
 def _between_groups(
-    table: CountTable,
-    rate: str,
-    hits: NDArray[np.bool_],
-    reference: int,
-    *,
-    labels: Sequence[int] | None = None,
-    applies: Sequence[int] | None = None,
-    good: Sequence[int] | None = None,
+    measure: str, table: CountTable, desirable: Sequence[int], reference: int
 ) -> Comparison:
-    """Each group's rate, of every row of hits, against the mean over all or a reference group."""
+    """Each group's rate, one per label, against the mean over all or a reference group."""
+    if measure == "equality_of_opportunity" and not desirable:
+        measures.equality_of_opportunity(table.together().groups)  # raises the library's one error
+    (rate, key), n_labels = OWN_RATES[measure], table.n_labels
+    hits = rate_masks(n_labels)[key][0]
+    labels = np.arange(n_labels) if len(hits) > 1 else np.array([-1])
+    names = table.groups.cell_names(len(hits) > 1)
+    applied = is_good = np.ones(len(hits), dtype=bool)
+    only = None
+    if measure == "equality_of_opportunity":  # levels of the other labels are 0
+        applied = is_good = np.isin(labels, desirable)
+    elif measure == "demographic_parity":
+        is_good = np.isin(labels, desirable)
+        only = desirable[0] if len(desirable) == 1 else None
+    elif measure == "equalized_odds_all" and n_labels > 2:
+        rate, hits = "prediction rate", _predictions(n_labels)
+        labels, true = np.divmod(np.arange(n_labels**2), n_labels)
+        names = tuple(f"{h} predicted, {name}" for h in table.groups.labels for name in names)
+        applied, is_good = np.ones(len(hits), dtype=bool), labels == true  # to be right is good
     cells = table.shares(hits)
     total, (n_rows, n_groups) = cells.total, cells.total.shape
     row = np.repeat(np.arange(n_rows), n_groups)
@@ -503,10 +431,6 @@ def _between_groups(
         correlation, sd = _with_reference(
             table.soft, hits, cells, share, reference, everyone, outside
         )
-    applied = np.isin(np.arange(n_rows), range(n_rows) if applies is None else applies)
-    is_good = applied if good is None else np.isin(np.arange(n_rows), good)
-    only = good[0] if good is not None and len(good) == 1 else None
-    names = table.groups.cell_names(n_rows > 1)
     # Only levels that say something no other level says: of two groups the smaller one's.
     tested = (total > 0) & applied[:, None]
     if reference >= 0:
@@ -514,6 +438,8 @@ def _between_groups(
     else:
         two = np.flatnonzero(tested.sum(axis=1) == 2)  # the smaller is the farther from the mean
         tested[two, total[two].argmax(axis=1)] = False
+    if measure == "demographic_parity" and n_labels == 2:  # one rate says what the other does
+        tested[1] = False
     levels = GapToReference(
         block=row,
         share=share.ravel(),
@@ -525,18 +451,15 @@ def _between_groups(
         with_reference=correlation,
         reference_sd=None if sd is None else sd[row],
     )
-    compared = _of_rates(
+    return _of_rates(
         table,
         rate,
         hits,
+        cells,
         levels,
-        names * (len(row) // len(names)),
-        labels=(range(n_rows) if n_rows > 1 else [-1]) if labels is None else labels,
+        labels=labels,
+        names=names,
         tested=tested.ravel(),
-    )
-    return replace(
-        compared,
-        label=compared.cell_label,
         good=is_good[row].astype(np.float64),
         ratio_row=None if only is None else slice(only * n_groups, (only + 1) * n_groups),
         reference=reference,
@@ -565,31 +488,16 @@ def _with_reference(
     return extended.ravel(), sd if reference < 0 else None
 
 
-def _hits(table: CountTable, rate: str, among: Sequence[int] | None = None) -> NDArray[np.bool_]:
-    """(R, L, L) the true and predicted labels that count in a rate of each label.
-
-    Args:
-        table: the counts.
-        rate: as `rate_masks` has it.
-        among: labels to take together as one rate, (1, L, L).
-    """
-    hits: NDArray[np.bool_] = rate_masks(table.n_labels)[rate][0]
-    if among is None:
-        return hits
-    together: NDArray[np.bool_] = np.logical_or.reduce(hits[list(among)])[None]
-    return together
-
-
-def _predictions(table: CountTable) -> NDArray[np.bool_]:
+def _predictions(n_labels: int) -> NDArray[np.bool_]:
     """(L * L, L, L) that each label is predicted of each true one, the true one varying fastest."""
-    is_true, is_predicted = (_hits(table, rate) for rate in ("base_rate", "selection_rate"))
-    both: NDArray[np.bool_] = is_predicted[:, None] & is_true[None]
-    return both.reshape(-1, *is_true.shape[1:])
+    masks = rate_masks(n_labels)
+    both: NDArray[np.bool_] = masks["selection_rate"][0][:, None] & masks["base_rate"][0][None]
+    return both.reshape(-1, n_labels, n_labels)
 
 
 def _bounded(measure: Any, table: CountTable, desirable: Sequence[int]) -> Comparison:
     """A rate of each group, less its bound."""
-    groups = table.groups
+    groups, masks = table.groups, rate_masks(table.n_labels)
     wanted = groups.labels[list(desirable)] if len(desirable) else None
     asked = measures.constraints_of(measure, groups, y_desirable=wanted)  # raises what there is
     labels = list(desirable)
@@ -597,26 +505,26 @@ def _bounded(measure: Any, table: CountTable, desirable: Sequence[int]) -> Compa
         labels = list(measures.desirable_labels(groups.labels, measure.labels))
     of_rows = [labels[0] if len(labels) == 1 else -1]
     if measure.rate == "accuracy":
-        hits, of_rows = _hits(table, "accuracy"), [-1]
+        hits, of_rows = masks["accuracy"][0], [-1]
     elif measure.rate == "recall":
-        hits, of_rows = _hits(table, POSITIVES)[labels], labels
+        hits, of_rows = masks[POSITIVES][0][labels], labels
     else:
-        hits = _hits(table, "selection_rate", labels)
+        hits = masks["selection_rate"][0][labels].any(axis=0, keepdims=True)
         if measure.rate == "false_positive_rate":
             hits = hits & ~np.isin(np.arange(table.n_labels), labels)[None, :, None]
-    total = table.shares(hits).total.ravel()
-    levels = MatrixMap.of_matrix(np.where(total > 0, -measure.bound, np.nan), np.eye(len(total)))
-    rate = measure.rate.replace("_", " ")
-    comparison = _of_rates(table, rate, hits, levels, asked.names, labels=of_rows, tested=total > 0)
-    good = np.full(len(total), 1.0 if isinstance(measure, measures.AtLeast) else -1.0)
-    lower, upper = asked.definition
-    return replace(
-        comparison,
-        lower=lower,
-        upper=upper,
-        definition=asked.definition,
-        label=comparison.cell_label,
-        good=good,
+    cells = table.shares(hits)
+    total = cells.total.ravel()
+    return _of_rates(
+        table,
+        measure.rate.replace("_", " "),
+        hits,
+        cells,
+        MatrixMap.of_matrix(np.where(total > 0, -measure.bound, np.nan), np.eye(len(total))),
+        labels=of_rows,
+        names=asked.names,
+        bounds=Interval(*asked.definition),
+        tested=total > 0,
+        good=np.full(len(total), 1.0 if isinstance(measure, measures.AtLeast) else -1.0),
     )
 
 
@@ -624,40 +532,48 @@ def _of_rates(
     table: CountTable,
     rate: str,
     hits: NDArray[np.bool_],
+    cells: Proportion,
     levels: GapToReference | MatrixMap,
-    names: Sequence[str],
     *,
-    labels: Sequence[int],
-    tested: NDArray[np.bool_],
-    upper: float = 0.0,
+    labels: Sequence[int] | Ints,
+    names: Sequence[str],
+    group: Ints | None = None,
+    bounds: Interval | None = None,
+    **more: Any,
 ) -> Comparison:
-    """Levels that are functions of rates of the groups; by default about no label."""
-    cells = table.shares(hits).pick(np.ravel)
-    n, n_groups = len(names), table.groups.n_groups
-    row = np.repeat(np.arange(len(hits)), n_groups)
-    group = np.tile(np.arange(n_groups), len(hits))
+    """Levels that are functions of rates of the groups, by default one level of each rate.
+
+    Args:
+        table: the counts.
+        rate: what the rates are called.
+        hits: (R, L, L) what counts in each rate.
+        cells: (R, G) the rates.
+        levels: how levels follow from them.
+        labels: (R,) the label of each rate.
+        names: of the levels.
+        group: (J,) the group of each level, if there is not one level of each rate.
+        bounds: of the levels; 0 by default.
+        more: further fields of the comparison.
+    """
+    n, (n_rows, n_groups) = len(names), cells.total.shape
+    row, cell_group = np.repeat(np.arange(n_rows), n_groups), np.tile(np.arange(n_groups), n_rows)
+    cells, cell_label = cells.pick(np.ravel), np.repeat(labels, n_groups)
     if table.soft is not None and isinstance(levels, MatrixMap):
-        between = table.soft.correlation(hits, group, row, np.nan_to_num(cells.value))
+        between = table.soft.correlation(hits, cell_group, row, np.nan_to_num(cells.value))
         levels = replace(levels, correlation=between)
-    least, most = np.zeros(n), np.full(n, upper)
-    return Comparison(
-        rate=rate,
-        names=tuple(names),
-        group=group if len(group) == n else np.full(n, -1),
-        label=np.full(n, -1),
-        hits=hits,
-        cells=cells,
-        cell_row=row,
-        cell_group=group,
-        cell_label=np.repeat(labels, n_groups),
-        block=row,
-        tested=tested,
-        map=levels,
-        lower=least,
-        upper=most,
-        definition=(least, most),
-        good=np.zeros(len(group)),
-    )
+    bounds = Interval(np.zeros(n), np.zeros(n)) if bounds is None else bounds
+    fields_of = {
+        "group": cell_group if group is None else group,
+        "label": cell_label if group is None else np.full(n, -1),
+        "bounds": bounds,
+        "definition": bounds,
+        "names": tuple(names),
+        "cell_row": row,
+        "cell_group": cell_group,
+        "cell_label": cell_label,
+        "block": row,
+    }
+    return Comparison(rate=rate, hits=hits, cells=cells, map=levels, **{**fields_of, **more})
 
 
 def _tested_rows(asked: Constraints) -> NDArray[np.bool_]:
@@ -680,36 +596,40 @@ def _user_defined(measure: Any, table: CountTable, desirable: Sequence[int]) -> 
     groups, n_labels = table.groups, table.n_labels
     wanted = groups.labels[list(desirable)] if desirable else None
     asked = measures.constraints_of(measure, groups, y_desirable=wanted)
-    labels = list(range(n_labels)) if asked.by_label else [-1]
+    masks = rate_masks(n_labels)
+    labels = np.arange(n_labels) if asked.by_label else np.array([-1])
     are_outcomes = asked.n_outcomes > 1
     if are_outcomes:
-        rate, hits = "prediction rate", _predictions(table)
-        labels = np.repeat(labels, n_labels).tolist()
+        rate, hits = "prediction rate", _predictions(n_labels)
+        labels = np.repeat(labels, n_labels)
     else:
-        rate, hits = "error rate", ~_hits(table, "accuracy")
+        rate, hits = "error rate", ~masks["accuracy"][0]
         if asked.by_label:
-            hits = hits & _hits(table, "base_rate")
-    levels = MatrixMap.of_matrix(asked.c0, asked.C)
+            hits = hits & masks["base_rate"][0]
+    levels, cells = MatrixMap.of_matrix(asked.c0, asked.C), table.shares(hits)
     if are_outcomes and table.soft is None:
-        levels = replace(levels, correlation=_multinomial(table, hits))
-    comparison = _of_rates(
-        table, rate, hits, levels, asked.names, labels=labels, tested=_tested_rows(asked)
-    )
-    n_cells = len(comparison.cell_group)
-    used = np.isin(np.arange(n_cells), asked.coefficients.cell) & (comparison.cells.total > 0)
-    return replace(
-        comparison,
+        levels = replace(levels, correlation=_multinomial(cells, hits))
+    total = cells.total.ravel()
+    used = np.isin(np.arange(len(total)), asked.coefficients.cell) & (total > 0)
+    return _of_rates(
+        table,
+        rate,
+        hits,
+        cells,
+        levels,
+        labels=labels,
+        names=asked.names,
         group=np.full(len(asked.names), -1),
-        lower=np.asarray(asked.lower),
-        upper=np.asarray(asked.upper),
-        definition=asked.definition,
-        good=np.zeros(n_cells) if are_outcomes else -used.astype(np.float64),
+        bounds=Interval(np.asarray(asked.lower), np.asarray(asked.upper)),
+        definition=Interval(*asked.definition),
+        tested=_tested_rows(asked),
+        good=np.zeros(len(total)) if are_outcomes else -used.astype(np.float64),
     )
 
 
-def _multinomial(table: CountTable, hits: NDArray[np.bool_]) -> Floats:
+def _multinomial(cells: Proportion, hits: NDArray[np.bool_]) -> Floats:
     """(K, K) correlations of the rates p, q of labels among the same n rows, ``cov = -p q / n``."""
-    x = np.clip(np.nan_to_num(table.shares(hits).value), 0.0, 1.0)
+    x = np.clip(np.nan_to_num(cells.value), 0.0, 1.0)
     true = np.repeat(hits.any(axis=2).argmax(axis=1), x.shape[1])
     group = np.tile(np.arange(x.shape[1]), len(hits))
     odds = np.sqrt(x / np.maximum(1.0 - x, 1e-9)).ravel()
@@ -756,7 +676,7 @@ class AskedMeasure:
                     f"is for: tolerance={{'demographic_parity': {self.tolerance!r}}}."
                 )
             return VerdictRule("ratio", ratio)
-        if np.any(comparison.lower != 0) or np.any(comparison.upper != 0):
+        if np.any(comparison.bounds):
             return VerdictRule("bounds", 0.0)
         return VerdictRule("level", float(self.tolerance))
 

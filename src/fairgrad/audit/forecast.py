@@ -19,6 +19,8 @@ from fairgrad.audit.intervals import Interval, least_holding
 from fairgrad.audit.verdicts import UNDECIDED, errors
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from fairgrad.audit.comparisons import Comparison
     from fairgrad.audit.verdicts import Finding
     from fairgrad.groups import Floats
@@ -115,10 +117,11 @@ def _chance(finding: Finding, rate: Floats, growth: Floats) -> float:
     Levels are about normal around their values, and those of different groups independent.
     """
     comparison, fair = finding.comparison, finding.tolerance.fair_levels(finding.comparison)
-    rule, tested = comparison.map.grown(growth), comparison.tested
+    rule, tested = comparison.map, comparison.tested
     n_tests, error = int(tested.sum()), errors(finding.alpha)[1]
-    if isinstance(rule, GapToReference):
-        tested = rule.farther(tested)
+    # Groups do not grow if more rows tell theirs, and a user's own matrix does not change.
+    if isinstance(rule, GapToReference) and rule.with_reference is None:
+        rule, tested = _grown(rule, tested, growth)
     if finding.tolerance.kind == "ratio":  # ``rate_r - ratio * rate_q >= 0`` for all pairs
         rule, n_tests = _ratio_map(comparison, rate, finding.tolerance.value)
         fair, tested = Interval(np.zeros(len(rule.c0)), np.full(len(rule.c0), np.inf)), rule.c0 == 0
@@ -140,6 +143,26 @@ def _chance(finding: Finding, rate: Floats, growth: Floats) -> float:
     )
     all_fair = np.log(np.maximum(is_fair, 1e-300)).sum()
     return float(np.exp(all_fair) + 1.0 - np.exp(none_beyond.sum()))
+
+
+def _grown(
+    gap: GapToReference, tested: NDArray[np.bool_], growth: Floats
+) -> tuple[GapToReference, NDArray[np.bool_]]:
+    """The levels where each cell has so many times its rows, and which of them to test.
+
+    Of two groups that is the one which has the smaller share of the rows then.
+    """
+    mass = gap.share * growth
+    before, total = gap.sums(gap.share), gap.sums(mass)
+    kept = before / np.where(total > 0, total, 1.0)
+    variance, n_rows = kept * gap.outside_variance, gap.n_rows / np.where(kept > 0, kept, 1.0)
+    share = kept * mass
+    is_smaller = gap.present & (2 * share < gap.sums(share))
+    columns = np.array([gap.present, tested, is_smaller], dtype=np.float64)
+    n_present, n_tested, n_smaller = gap.sums(columns)
+    is_pair = (n_present == 2) & (n_tested == 1) & (n_smaller == 1)
+    grown = replace(gap, share=share, outside_variance=variance, n_rows=n_rows)
+    return grown, np.where(is_pair, is_smaller, tested)
 
 
 def _ratio_map(comparison: Comparison, rate: Floats, least: float) -> tuple[MatrixMap, int]:

@@ -21,7 +21,7 @@ from scipy.special import betaincinv, ndtri
 from fairgrad.groups import Floats, Ints  # noqa: TC001 - a NamedTuple's fields are read at run time
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -62,12 +62,6 @@ class Proportion(NamedTuple):
     def pick(self, choose: Callable[[Any], Any]) -> Proportion:
         """Those that a function chooses of every part."""
         return Proportion(*(None if counts is None else choose(counts) for counts in self))  # type: ignore[arg-type]  # None for parts that are not there
-
-    @classmethod
-    def joined(cls, several: Iterable[Proportion]) -> Proportion:
-        """The shares of all of them, one after the other."""
-        pairs = zip(*several, strict=True)
-        return cls(*(None if pair[0] is None else np.concatenate(pair) for pair in pairs))  # type: ignore[arg-type]  # as above
 
     @classmethod
     def of_rows(cls, hits: Floats, total: Floats) -> Proportion:
@@ -122,6 +116,14 @@ class Proportion(NamedTuple):
         usable = (x > 0) & (x < 1) & (spread > 0) & ~is_plain
         effective = x * (1 - x) * self.total**2 / np.where(usable, spread, 1.0)
         return np.where(usable, effective, np.where(is_plain, self.total, kish))
+
+
+def in_a_row(parts: Sequence[Any]) -> Any:
+    """Arrays one after the other; of tuples of arrays, such as proportions, part by part."""
+    first = parts[0]
+    if isinstance(first, tuple):
+        return type(first)(*map(in_a_row, zip(*parts, strict=True)))
+    return None if first is None else np.concatenate(parts)
 
 
 def least_holding(holds: Callable[[float], bool], low: float, high: float) -> float:

@@ -181,7 +181,8 @@ def _fair_rates(finding: Finding, cell: int, rate: Floats, reference: float) -> 
     if rule.kind == "ratio":
         ends = rule.value * float(np.nanmax(rate)), 1.0
     elif rule.kind == "bounds":
-        ends = reference + comparison.lower[cell], reference + comparison.upper[cell]
+        low, high = comparison.bounds
+        ends = reference + low[cell], reference + high[cell]
     if math.isnan(ends[0]):
         ends = 0.0, 1.0
     return [float(np.clip(end, 0.0, 1.0)) for end in ends]

@@ -91,7 +91,7 @@ class VerdictRule:
     def fair_levels(self, comparison: Comparison) -> Interval:
         """(J,) the least and the greatest fair levels; without ends if levels do not decide."""
         if self.kind == "bounds":
-            return Interval(comparison.lower, comparison.upper)
+            return comparison.bounds
         most = np.inf if self.kind == "ratio" else self.value
         return Interval(*(np.full(len(comparison.names), end) for end in (-most, most)))
 
@@ -134,8 +134,7 @@ def level_limits(comparison: Comparison, error: float) -> Interval:
 
 def _excess(comparison: Comparison, rule: VerdictRule, level: Interval) -> float:
     """How far the worst level lies beyond its bounds (beyond 0 if it has no bounds of its own)."""
-    has_bounds = rule.kind == "bounds"
-    lower, upper = (comparison.lower, comparison.upper) if has_bounds else (0.0, 0.0)
+    lower, upper = comparison.bounds if rule.kind == "bounds" else (0.0, 0.0)
     return float(np.nanmax(np.maximum(level.high - upper, lower - level.low)))
 
 

@@ -22,7 +22,7 @@ from sklearn.utils import _safe_indexing, check_consistent_length
 
 from fairgrad.audit import Audit
 from fairgrad.audit.counts import OVERALL, CountTable, mean_costs, predicted_labels
-from fairgrad.audit.intervals import Proportion, clopper_pearson
+from fairgrad.audit.intervals import clopper_pearson, in_a_row
 from fairgrad.audit.words import people_names
 from fairgrad.aware import to_predict
 from fairgrad.checks import naming_rows
@@ -377,7 +377,7 @@ class ModelAudits(Sequence[Audit]):
         first, alpha = self._made[0], 1 - self._judge.confidence
         tables = [CountTable.from_rows(first.rows, row, counts=first.counts) for row in predicted]
         overall = [table.together().rates["accuracy"] for table in tables]
-        accuracy = Proportion.joined(overall)
+        accuracy = in_a_row(overall)
         ends = clopper_pearson(accuracy.value, accuracy.trials, alpha)
         accurate = np.stack([accuracy.value, *ends])
         defined = [finding for finding in first.findings if finding.n_defined]
