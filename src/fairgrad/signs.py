@@ -31,11 +31,6 @@ STAND_INS = {
 HANDLER = "fairgrad.signs"
 
 
-def encodable(text: str, encoding: str) -> str:
-    r"""The text as a stream of this encoding can hold it."""
-    return text.encode(encoding, errors=HANDLER).decode(encoding)
-
-
 def _stand_in(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error

@@ -23,7 +23,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fairgrad.files import write_whole
-from fairgrad.signs import encodable
+from fairgrad.signs import HANDLER
 
 if TYPE_CHECKING:
     import os
@@ -177,7 +177,8 @@ class Paragraph:
 def _shown(cell: str, console: Console) -> Text:
     """A cell without signs that steer the terminal, or that it cannot show; verdicts in colour."""
     style = STYLES.get(cell[:1], "") if cell[1:2] == " " else ""
-    return Text(encodable(printable(cell), console.encoding), style=style)
+    encoded = printable(cell).encode(console.encoding, errors=HANDLER)
+    return Text(encoded.decode(console.encoding), style=style)
 
 
 def printable(text: object) -> str:

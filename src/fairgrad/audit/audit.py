@@ -100,13 +100,20 @@ class Audit(ShownAndWritten):
 
     Attributes:
         labels: all labels, sorted.
+        label_values: (L + 1,) the same as objects; None at -1, for figures of no label.
         findings: one `Finding` per measure and attribute (or crossing), those of the verdict
             first.
+        asked: the findings that the verdict is about.
+        accuracy: the share of right predictions over all rows; NaN if true labels are not known.
         warnings: what to know before trusting the figures.
         views: the count tables by attribute.
         rows: labels and groups of the rows, as small integers.
         predicted: (N,) the index of each row's predicted label.
-        desirable_indices: indices of the desirable labels.
+        target: what is predicted: the name of the true labels.
+        desirable: the desirable labels.
+        desirable_indices: their indices.
+        shown_labels: indices of the labels whose rates are shown: of two labels only the desirable
+            one.
         wanted: the measures asked for, and those beside them, with their tolerances.
 
     Raises:
@@ -163,19 +170,23 @@ class Audit(ShownAndWritten):
             rows = read_rows(y_pred, sensitive_features, sample_weight, labels, "y_pred")
             predicted = rows.label
         self.labels = labels = rows.groups.labels.tolist()
+        self.label_values = np.asarray([*labels, None], dtype=object)
         self.desirable_indices = desirable_labels(labels, y_desirable)
-        if len(labels) == 2 and len(self.desirable_indices) != 1:
+        self.desirable = [labels[index] for index in self.desirable_indices]
+        if len(labels) == 2 and len(self.desirable) != 1:
             raise ValueError(
                 f"y_desirable: expected one of the two labels {labels}, got {self.desirable}."
             )
+        # Of two labels one says what the other does.
+        self.shown_labels = self.desirable_indices if len(labels) == 2 else range(len(labels))
         known = DEFAULT_MEASURES if self.has_labels else WITHOUT_LABELS
-        n_desirable = len(self.desirable_indices)
-        enough = n_desirable > 0 if self.has_labels else n_desirable == 1
+        enough = bool(self.desirable) if self.has_labels else len(self.desirable) == 1
         usual = [name for name in known if enough or not uses_desirable(name)]
         left_out = set(known) - set(usual) if measures is None else set()
-        judged = usual if measures is None else measures
-        self.wanted = asked_measures(judged, others, tolerance, rows.groups.attributes)
-        self.baseline_name = baseline_name
+        self.wanted = asked_measures(
+            usual if measures is None else measures, others, tolerance, rows.groups.attributes
+        )
+        self.baseline_name, self.target = baseline_name, rows.groups.label_name
         self.counts = sample_weight if isinstance(sample_weight, RowCounts) else None
         # How many rows each row stands for.
         self.times = np.ones(len(rows)) if self.counts is None else self.counts.times
@@ -334,6 +345,9 @@ class Audit(ShownAndWritten):
                     seen.add(identity)
         findings = [self._find(*planned) for planned in self._plan]
         self.findings: tuple[Finding, ...] = tuple(_shared_error(findings))
+        self.asked = tuple(finding for finding in self.findings if finding.is_asked)
+        right = self.table.mass.sum(axis=0)
+        self.accuracy = float(right.trace() / right.sum()) if self.has_labels else float("nan")
 
     def findings_of(self, table: CountTable) -> list[Finding]:
         """The findings of the verdict if the counts were these."""
@@ -487,30 +501,6 @@ class Audit(ShownAndWritten):
         return self.subgroups
 
     @property
-    def target(self) -> str:
-        """What is predicted: the name of the true labels."""
-        return self.table.groups.label_name
-
-    @property
-    def desirable(self) -> list[Any]:
-        """The desirable labels."""
-        return [self.labels[index] for index in self.desirable_indices]
-
-    @property
-    def shown_labels(self) -> Sequence[int]:
-        """Indices of the labels whose rates are shown: of two labels only the desirable one."""
-        return self.desirable_indices if len(self.labels) == 2 else range(len(self.labels))
-
-    def label_value(self, index: int) -> Any:
-        """The label at an index; None for -1."""
-        return None if index < 0 else self.labels[index]
-
-    @property
-    def asked(self) -> tuple[Finding, ...]:
-        """The findings that the verdict is about."""
-        return tuple(finding for finding in self.findings if finding.is_asked)
-
-    @property
     def verdict(self) -> str:
         """The gravest verdict on the measures asked for."""
         return gravest(finding.verdict for finding in self.asked)
@@ -534,14 +524,6 @@ class Audit(ShownAndWritten):
     def risks(self) -> list[str]:
         """Bias, risks and limitations in sentences, for a model card."""
         return sections.risks(self)
-
-    @property
-    def accuracy(self) -> float:
-        """The share of right predictions over all rows; NaN if true labels are not known."""
-        if not self.has_labels:
-            return float("nan")
-        mass = self.table.mass.sum(axis=0)
-        return float(mass.trace() / mass.sum())
 
     def judged(self, view: str) -> NDArray[np.bool_]:
         """(G,) which groups of a way of grouping have enough rows to be judged."""
@@ -686,11 +668,9 @@ def _cluster_codes(cluster: Any, n_rows: int) -> Ints:
 def _shared_error(findings: list[Finding]) -> list[Finding]:
     """The findings, of which those of the verdict share its error for "unfair"."""
     asked = [finding for finding in findings if finding.is_asked]
-    if len(asked) < 2:
+    if len(asked) < 2 or UNFAIR not in {one.verdict for one in asked}:
         return findings
     # A finding that is not unfair by itself is not unfair among others, whatever its p-value.
     p = [one.p_values[1] if one.verdict == UNFAIR else 1.0 for one in asked]
-    if UNFAIR not in {one.verdict for one in asked}:
-        return findings
     shares = iter(holm_shares(p, asked[0].alpha))
     return [replace(one, unfair_share=next(shares)) if one.is_asked else one for one in findings]

@@ -88,7 +88,8 @@ class Moves(NamedTuple):
         its interval is rather too wide than too narrow.
         """
         by_row = self._of_hits(comparison.hits, people=people)
-        by_cell: Floats = by_row[:, comparison.cell_row, comparison.cell_group]
+        rate = comparison.block % len(comparison.hits)
+        by_cell: Floats = by_row[:, rate, comparison.cell_group]
         return by_cell
 
 

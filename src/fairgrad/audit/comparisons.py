@@ -194,10 +194,10 @@ class Comparison:
         hits: (R, L, L) which predicted labels (last axis) of which true labels count in each rate;
             it is among the rows of all true labels of which some do.
         cells: (K,) the proportions the levels are made of.
-        cell_row: (K,) which of the R rates each of them is.
         cell_group: (K,) the group each cell lies in.
         cell_label: (K,) the index of the label each cell speaks of, -1 for none.
-        block: (K,) cells with the same number are compared with each other.
+        block: (K,) cells with the same number are compared with each other; modulo R it is the
+            rate of the cell.
         tested: (J,) the levels that vary by themselves. Of two groups, and of two labels, one says
             what the other does: a verdict has as many chances to be wrong as there are of these.
         map: the levels as a function of the cells' rates.
@@ -215,7 +215,6 @@ class Comparison:
     label: Ints
     hits: NDArray[np.bool_]
     cells: Proportion
-    cell_row: Ints
     cell_group: Ints
     cell_label: Ints
     block: Ints
@@ -351,7 +350,7 @@ def _joined(comparisons: list[Comparison]) -> Comparison:
         of_map = [field.name for field in fields(GapToReference)]
         one = GapToReference(**{**joined(maps, of_map), "block": blocks})
     of_levels = ["group", "label", "tested", "bounds", "definition"]
-    of_cells = ["cells", "cell_row", "cell_group", "cell_label", "good"]
+    of_cells = ["cells", "cell_group", "cell_label", "good"]
     return replace(
         comparisons[0],
         **joined(comparisons, of_levels + of_cells),
@@ -568,7 +567,6 @@ def _of_rates(
         "bounds": bounds,
         "definition": bounds,
         "names": tuple(names),
-        "cell_row": row,
         "cell_group": cell_group,
         "cell_label": cell_label,
         "block": row,
@@ -663,19 +661,17 @@ class AskedMeasure:
 
     def rule(self, comparison: Comparison) -> VerdictRule:
         """The rule of the verdict; measures with bounds of their own are judged by these."""
-        ratio = tolerated_ratio(self.tolerance)
-        if self.name == "four_fifths_rule":
-            if comparison.ratio_row is None:  # within strata: no rate is below 0.8 of another
-                return VerdictRule("bounds", 0.0)
+        ratio, is_of_ratios = tolerated_ratio(self.tolerance), self.name == "four_fifths_rule"
+        if is_of_ratios and comparison.ratio_row is None:
+            return VerdictRule("bounds", 0.0)  # within strata: no rate is below 0.8 of another
+        if ratio is not None and comparison.ratio_row is None:
+            raise ValueError(
+                f"tolerance: {self.tolerance!r} is a ratio of the selection rates of one "
+                f"desirable label; it serves demographic_parity, not {self.name}. Name what it "
+                f"is for: tolerance={{'demographic_parity': {self.tolerance!r}}}."
+            )
+        if is_of_ratios or ratio is not None:
             return VerdictRule("ratio", float(self.tolerance) if ratio is None else ratio)
-        if ratio is not None:
-            if comparison.ratio_row is None:
-                raise ValueError(
-                    f"tolerance: {self.tolerance!r} is a ratio of the selection rates of one "
-                    f"desirable label; it serves demographic_parity, not {self.name}. Name what it "
-                    f"is for: tolerance={{'demographic_parity': {self.tolerance!r}}}."
-                )
-            return VerdictRule("ratio", ratio)
         if np.any(comparison.bounds):
             return VerdictRule("bounds", 0.0)
         return VerdictRule("level", float(self.tolerance))
@@ -718,6 +714,7 @@ def _flatten(wanted: Any) -> list[Any]:
 
 
 def _asked(entry: Any, tolerance: Any, attributes: tuple[str, ...]) -> AskedMeasure:
+    """A measure as users name it, with the groups to compare and what is tolerated."""
     measure, epsilon, wanted = entry, None, None
     strata: tuple[str, ...] = ()
     if isinstance(entry, measures.On):
@@ -739,24 +736,20 @@ def _asked(entry: Any, tolerance: Any, attributes: tuple[str, ...]) -> AskedMeas
             f"{[*measures.MEASURES, *measures.ALIASES]}, a function from Groups to Constraints, "
             "AtLeast, AtMost, Constraints, a pair (c0, C), an On, or a list of these."
         )
-    compared = () if wanted is None else (wanted,)
-    allowed = _tolerance(measures.measure_name(measure), tolerance, epsilon)
-    return AskedMeasure(measure, compared, allowed, strata)
-
-
-def _tolerance(name: str, tolerance: Any, epsilon: float | None) -> float | str:
-    """The tolerance named for this measure, else its own slack, else the common one."""
+    name = measures.measure_name(measure)
     default: float | str = FOUR_FIFTHS if name == "four_fifths_rule" else DEFAULT_TOLERANCE
+    # The tolerance named for this measure, else its own slack, else the common one.
     if isinstance(tolerance, Mapping):
         named = {measures.ALIASES.get(key, key): value for key, value in tolerance.items()}
         chosen: Any = named.get(name, epsilon)
     else:  # a common number is about levels, not ratios
         chosen = tolerance if epsilon is None and default != FOUR_FIFTHS else epsilon
     chosen = default if chosen is None else chosen
-    is_level = is_number(chosen) and 0 <= chosen <= 1
-    if not is_level and tolerated_ratio(chosen) is None:
+    is_ratio = tolerated_ratio(chosen) is not None
+    if not is_ratio and not (is_number(chosen) and 0 <= chosen <= 1):
         raise ValueError(
             "tolerance: expected a number from 0 to 1, or a text such as '80%' for ratios of "
             f"selection rates, got {chosen!r}."
         )
-    return chosen if isinstance(chosen, str) else float(chosen)
+    compared = () if wanted is None else (wanted,)
+    return AskedMeasure(measure, compared, chosen if is_ratio else float(chosen), strata)

@@ -129,16 +129,14 @@ class CountTable:
         n_labels, n_groups = rows.groups.mass.shape
         label, group = rows.label.astype(np.int64), rows.group.astype(np.int64)
         cell = (group * n_labels + label) * n_labels + predicted
-
-        def count(weight: Floats | None) -> Floats:
-            counted: Floats = count_rows(cell, n_groups * n_labels**2, weight)
-            return counted.reshape(n_groups, n_labels, n_labels)
-
-        number = count(None if counts is None else counts.times)
-        mass = squares = number
+        weights: list[Floats | None] = [None if counts is None else counts.times]
         if rows.weight is not None:
-            mass = count(rows.weight)
-            squares = count(rows.weight**2 if counts is None else counts.squares)
+            weights += [rows.weight, rows.weight**2 if counts is None else counts.squares]
+        number, *weighted = (
+            count_rows(cell, n_groups * n_labels**2, weight).reshape(n_groups, n_labels, n_labels)
+            for weight in weights
+        )
+        mass, squares = weighted or (number, number)
         units = None
         if cluster is not None:
             weight = np.ones(len(rows)) if rows.weight is None else rows.weight
@@ -171,8 +169,9 @@ class CountTable:
 
     def _regrouped(self, groups: Groups, index: Ints) -> CountTable:
         """The same rows in other groups, at each index; without those at -1."""
-        counted = (self.rows, self.mass, self.squares)
-        rows, mass, squares = (summed(counts, index, groups.n_groups) for counts in counted)
+        kept, sums = index >= 0, np.zeros((groups.n_groups, 3, *self.rows.shape[1:]))
+        np.add.at(sums, index[kept], np.stack([self.rows, self.mass, self.squares], axis=1)[kept])
+        rows, mass, squares = np.ascontiguousarray(np.moveaxis(sums, 1, 0))
         clusters = None if self.clusters is None else self.clusters.regrouped(index)
         soft = None if self.soft is None else self.soft.regrouped(index, groups.n_groups)
         if soft is not None:
@@ -267,13 +266,6 @@ def coarser(groups: Groups, attributes: Sequence[str], unknown: int = -1) -> tup
     coarse = groups.marginal(*attributes)
     new = np.where(coarse.is_known, np.cumsum(coarse.is_known) - 1, unknown)
     return coarse.known(), new[groups.parents(*attributes)]
-
-
-def summed(table: Floats, index: Ints, n_groups: int) -> Floats:
-    """(n_groups, ...) the sums over the groups with each index; without those at -1."""
-    sums = np.zeros((n_groups, *table.shape[1:]))
-    np.add.at(sums, index[index >= 0], table[index >= 0])
-    return sums
 
 
 def mean_costs(counts: Floats, costs: Floats) -> Floats:
@@ -460,7 +452,6 @@ def _numbers(column: pd.Series, argument: str) -> Floats:
 def counts_frame(audit: Audit) -> pd.DataFrame:
     """The rows of an audit, counted; in the order of groups, labels and predictions."""
     rows, groups = audit.rows, audit.table.groups
-    labels = np.asarray([*audit.labels, None], dtype=object)[:-1]
     keys: dict[str, Any] = {"target": rows.label} if audit.has_labels else {}
     keys["prediction"] = audit.predicted
     if audit.baseline is not None:
@@ -480,5 +471,5 @@ def counts_frame(audit: Audit) -> pd.DataFrame:
         free = audit.target if name == ("target" if audit.has_labels else "prediction") else name
         while free in columns:
             free += "_"
-        columns[free] = labels[frame[name]] if name in keys else frame[name]
+        columns[free] = audit.label_values[frame[name]] if name in keys else frame[name]
     return pd.DataFrame(columns)

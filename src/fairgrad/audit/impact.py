@@ -355,7 +355,10 @@ def _view_rows(
     ratios = impact_ratios(rates.value, judged, reference)
     low, high = rates.exact_interval(audit.alpha)
     against = _against_best(rates, np.flatnonzero(judged), reference, n_tables, audit.alpha)
-    shared = {"attribute": name, "label": audit.label_value(label)}
+    shared = {"attribute": name, "label": audit.label_values[label]}
+    reason = f"fewer than {words.n_of(least_rows(view.n_rows, audit.min_group), 'person')}"
+    if audit.min_group < 1:
+        reason = f"less than {100 * audit.min_group:g} % of the people of known category"
     rows: list[dict[str, Any]] = []
     for g, category in enumerate(words.short_names(view.groups)):
         row = {
@@ -367,7 +370,7 @@ def _view_rows(
             "rate": float(rates.value[g]),
             "rate_low": float(low[g]),
             "rate_high": float(high[g]),
-            "set_aside": "" if judged[g] else _reason(view, audit.min_group),
+            "set_aside": "" if judged[g] else reason,
         }
         if not np.isnan(ratios[g]):
             row["impact_ratio"] = float(ratios[g])
@@ -379,12 +382,6 @@ def _view_rows(
         row = {**shared, "category": UNKNOWN_CATEGORY, "number": unknown}
         rows.append({**row, "set_aside": "the category is not known"})
     return rows
-
-
-def _reason(view: CountTable, min_group: float) -> str:
-    if min_group < 1:
-        return f"less than {100 * min_group:g} % of the people of known category"
-    return f"fewer than {words.n_of(least_rows(view.n_rows, min_group), 'person')}"
 
 
 def _against_best(

@@ -211,7 +211,7 @@ class Monitor(ShownAndWritten):
         else:
             self.batches[late] = replace(self.batches[late], counts=counts, has_labels=True)
         try:
-            if self._is_comparable(self.usable):
+            if self.is_comparable:
                 audit, last = self.current_audit(), self.batches[-1]
                 levels = audit.to_frame("levels")[LEVELS].dropna()
                 last.levels = levels.to_numpy().tolist()
@@ -256,8 +256,8 @@ class Monitor(ShownAndWritten):
     @property
     def waiting(self) -> list[str]:
         """Names of the batches that wait for their labels."""
-        usable = [batch.name for batch in self.usable]
-        return [batch.name for batch in self.batches if batch.name not in usable]
+        needs_labels = self.needs_labels
+        return [one.name for one in self.batches if needs_labels and not one.has_labels]
 
     @property
     def verdict(self) -> str:
@@ -287,7 +287,7 @@ class Monitor(ShownAndWritten):
             ValueError: if there are no rows to compare yet.
         """
         usable = self.usable
-        if not self._is_comparable(usable):
+        if not self.is_comparable:
             raise ValueError("batches: there are no two groups and two labels to compare yet.")
         findings = self._audit(usable, self.confidence).findings
         n_limits = 2 * max(sum(int(one.comparison.tested.sum()) for one in findings), 1)
@@ -297,11 +297,12 @@ class Monitor(ShownAndWritten):
         audit.confidence = self.confidence  # what its sentences state: that of all looks together
         return audit
 
-    def _is_comparable(self, batches: Sequence[Batch]) -> bool:
+    @property
+    def is_comparable(self) -> bool:
         """Whether every attribute has two values, and there are two labels."""
-        if not batches:
+        lines = [line[:-1] for batch in self.usable for line in batch.counts]
+        if not lines:
             return False
-        lines = [line[:-1] for batch in batches for line in batch.counts]
         *groups, true, predicted = ({*column} - {None} for column in zip(*lines, strict=True))
         return all(len(values) > 1 for values in groups) and len(true | predicted) > 1
 
@@ -364,7 +365,7 @@ class Monitor(ShownAndWritten):
         """The verdict, its history and the changes that were detected."""
         first = Section("summary", f"{words.SIGNS[UNDECIDED]} Undecided", [NOTHING_YET])
         waits = [WAITING.format(n=len(self.waiting))] if self.waiting else []
-        if self._is_comparable(self.usable):
+        if self.is_comparable:
             error = f"{100 * (1 - self.confidence):.4g} %"
             promise = PROMISE.format(start=self.batches[0].name, since=self.since, error=error)
             first = sections.brief_section(self.current_audit(), [])
@@ -390,8 +391,7 @@ class Monitor(ShownAndWritten):
         Args:
             width: of the lines.
         """
-        is_comparable = self._is_comparable(self.usable)
-        findings = self.current_audit().findings if is_comparable else ()
+        findings = self.current_audit().findings if self.is_comparable else ()
         gaps = [sections.level_block(one, place) for place, one in enumerate(findings)]
         return as_plain_text(Group(self.on_terminal(), *gaps), width)
 

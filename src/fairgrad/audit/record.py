@@ -173,12 +173,8 @@ def _verdict(audit: Audit, finding: Finding) -> dict[str, Any]:
     """A finding as plain values."""
     judgement, unfairness = finding.judgement, finding.unfairness_interval
     needed, unknown = finding.rows_needed, audit.if_unknown(finding)
-    ends = finding.extremes
-    (worst, worst_level), (best, best_level) = (
-        [("", float("nan"))] * 2
-        if ends is None
-        else [(finding.comparison.names[j], finding.levels[j]) for j in ends]
-    )
+    names, levels = (*finding.comparison.names, ""), np.append(finding.levels, np.nan)
+    worst, best = finding.extremes or (-1, -1)
     return {
         "measure": finding.measure,
         "attribute": finding.attribute,
@@ -192,10 +188,10 @@ def _verdict(audit: Audit, finding: Finding) -> dict[str, Any]:
         "judged": judgement.value,
         "judged_low": judgement.low,
         "judged_high": judgement.high,
-        "best": best,
-        "best_level": best_level,
-        "worst": worst,
-        "worst_level": worst_level,
+        "best": names[best],
+        "best_level": levels[best],
+        "worst": names[worst],
+        "worst_level": levels[worst],
         "p_fair": finding.p_values[0],
         "p_unfair": finding.p_values[1],
         "unknown_worst_off": None if unknown is None else unknown[0],
@@ -233,7 +229,7 @@ def rates_frame(audit: Audit) -> pd.DataFrame:
             columns = {
                 "attribute": attribute,
                 "group": names,
-                "label": pd.Series([audit.label_value(label)] * len(names), dtype=object),
+                "label": pd.Series([audit.label_values[label]] * len(names), dtype=object),
                 "rate": rate,
                 "value": row.value,
                 "low": low,
@@ -260,7 +256,6 @@ def _tables(audit: Audit) -> Iterator[tuple[str, CountTable, Sequence[str]]]:
 
 def levels_frame(audit: Audit) -> pd.DataFrame:
     """The levels of every measure with their intervals, and whether they surely are beyond."""
-    names = np.asarray([*audit.labels, None], dtype=object)
     frames = []
     for finding in audit.findings:
         comparison, (low, high) = finding.comparison, finding.level_intervals
@@ -270,7 +265,7 @@ def levels_frame(audit: Audit) -> pd.DataFrame:
             "attribute": finding.attribute,
             "name": list(comparison.names),
             "group": groups[comparison.group],
-            "label": pd.Series(names[comparison.label], dtype=object),
+            "label": pd.Series(audit.label_values[comparison.label], dtype=object),
             "level": finding.levels,
             "low": low,
             "high": high,
@@ -284,9 +279,8 @@ def figures_frame(audit: Audit) -> pd.DataFrame:
     """Differences and ratios by their known names, with intervals."""
     rows = [(name, *gap) for name, gaps in audit.figures.items() for gap in gaps]
     frame = pd.DataFrame(rows, columns=FIGURES)
-    labels = [audit.label_value(index) for index in frame["label"]]
     # Labels as they are: pandas would turn integers beside None into floats.
-    frame["label"] = pd.Series(labels, dtype=object)
+    frame["label"] = pd.Series(audit.label_values[frame["label"]], dtype=object)
     return frame[["attribute", "label", "figure", "value", "low", "high", "judged"]]
 
 
@@ -325,8 +319,7 @@ def sides_frame(audit: Audit) -> pd.DataFrame:
     columns = ["group", "true", "from", "to"]
     if audit.baseline is None:
         return pd.DataFrame(columns=[*columns, "rows"])
-    names = np.asarray(audit.table.groups.names, dtype=object)
-    labels = np.asarray([*audit.labels, None], dtype=object)[:-1]
+    names, labels = np.asarray(audit.table.groups.names, dtype=object), audit.label_values
     before, after = audit.baseline.predicted, audit.predicted
     changed = before != after
     label, group = audit.rows.label[changed], audit.rows.group[changed]

@@ -184,12 +184,10 @@ class RankedScores:
         whose mean is at least as certain as that of equal ones (Hoeffding, 1956): the exact
         interval of a proportion is valid.
         """
-        base, mean = (
-            self._rates(np.zeros(1, dtype=np.int64)),
-            np.average(self.score, weights=self.weight),
-        )
+        base = self._rates(np.zeros(1, dtype=np.int64))
         rate, (low, high) = float(base.value[0]), base.exact_interval(alpha)
-        return rate, float(mean), rate - float(mean), float(low[0] - mean), float(high[0] - mean)
+        mean = float(np.average(self.score, weights=self.weight))
+        return rate, mean, rate - mean, float(low[0] - mean), float(high[0] - mean)
 
     def calibration(self, edges: Floats, alpha: float) -> pd.DataFrame:
         """One row per bin with rows: how often the label is true there, and the mean score."""

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from fairgrad.audit.audit import Audit
     from fairgrad.audit.changes import Change
     from fairgrad.audit.comparisons import Comparison
-    from fairgrad.audit.counts import CountTable
     from fairgrad.audit.verdicts import Finding
     from fairgrad.groups import Floats, Groups
 
@@ -82,16 +81,49 @@ def comparison_section(audit: Audit, title: str, sentences: Sequence[str]) -> Se
 
 
 def further_sections(audit: Audit) -> list[Section]:
-    """What follows the summary."""
-    rest = [_groups(audit), _verdicts(audit), _details(audit), _method(audit)]
+    """What follows the summary: groups, verdicts, scores and subgroups, and the method."""
+    groups = [rate_block(audit, view) for view in audit.views]
+    groups += [] if audit.baseline is None else [_sides(audit)]
+    if audit.impact_table is not None:
+        groups += audit.impact_table.blocks(audit.impact_table.notes)
+    groups.append(_named_figures(audit))
+    verdicts = [*verdict_blocks(audit), *remarks(audit)]
+    verdicts += [level_block(finding, place) for place, finding in enumerate(audit.findings)]
+    details = [_scores(audit, view) for view in audit.views if len(audit.score_frames["scores"])]
+    details += [] if audit.subgroups is None else [_subgroups(audit.subgroups)]
+    rest = [
+        Section(GROUPS, "How each group is treated", (), groups),
+        Section(VERDICTS, "The verdict on each measure", (), verdicts),
+        Section(DETAILS, "Scores and subgroups", (), details),
+        _method(audit),
+    ]
     return [section for section in rest if section.blocks]
 
 
 def _gains(audit: Audit) -> list[Block]:
-    """Who gained and lost against the baseline, and what it costs."""
+    """Who gained and lost by the measures of the verdict, in people, and what it costs.
+
+    Only sure changes count.
+    """
     if audit.baseline is None:
         return []
-    sentences = [sentence for sentence in (*gains(audit), price(audit)) if sentence]
+    by_predicate: dict[tuple[str, bool], dict[str, None]] = {}
+    asked = [change for change in audit.changes if change.after.is_asked]
+    for change in asked:
+        for predicate, has_label, moved in _moved_people(change):
+            by_predicate.setdefault((predicate, has_label), {}).setdefault(moved)
+    is_plain = audit.baseline_name == words.PLAIN
+    other = "the model without the fairness constraint" if is_plain else audit.baseline_name
+    against = f"Compared with {words.in_sentence(other)},"
+    sentences = []
+    for (predicate, _), people in by_predicate.items():
+        n_more = len(people) - MOST_GAINS
+        shown = [*list(people)[:MOST_GAINS], *([f"{n_more} more groups"] if n_more > 0 else [])]
+        sentences.append(f"{against} {words.conjoined(shown)} are {predicate}.")
+    if asked and not sentences:
+        sentences.append(f"{against} no group clearly gained or lost.")
+    cost = price(audit)
+    sentences += [cost] if cost else []
     return [Block("Who gained, who lost, at what price", sentences=sentences)]
 
 
@@ -204,7 +236,14 @@ def _phrase(comparison: Comparison, cell: int, groups: Groups) -> tuple[str, str
 def conclusion(audit: Audit) -> tuple[str, ...]:
     """What the audit found, in a few sentences: the rates, the verdict, the accuracy."""
     finding, values = worst_finding(audit), compared_values(audit)
-    rows = f"{100 * audit.confidence:.4g} % confidence, {_judged_rows(audit, finding.table)}"
+    # Rows of unknown group are in no comparison.
+    table, n_rows = finding.table, audit.table.n_rows
+    n_known = table.n_rows + (0 if table.others is None else table.others.n_rows)
+    rows = words.n_of(n_rows, "row")
+    if n_known < n_rows and audit.partly is None:
+        whose = words.conjoined(table.groups.attributes)
+        rows = f"the {n_known:,} of {n_rows:,} rows whose {whose} is known"
+    rows = f"{100 * audit.confidence:.4g} % confidence, {rows}"
     if values is None:
         j = 0 if np.isnan(finding.levels).all() else int(np.nanargmax(np.abs(finding.levels)))
         of, name = words.in_the_middle(finding.measure), finding.comparison.names[j]
@@ -215,26 +254,21 @@ def conclusion(audit: Audit) -> tuple[str, ...]:
         ]
     else:
         rates = {row["group"]: row["rate"] for row in values["rates"] if row["when"] == "now"}
-        verdict = _verdict_sentence(finding, values, rates)
-        sentences = [_rates_sentence(finding, values, rates), f"{verdict} ({rows})."]
+        # A verdict may be "fair" though one rate is much smaller than another: say so.
+        ratio = float(np.nanmin(impact_ratios(np.array([*rates.values()])), initial=1.0))
+        ratio = ratio if finding.verdict == FAIR and ratio < 0.8 else 1.0
+        verdict = _verdict_sentence(finding, values, rates, is_small=ratio < 1)
+        sentences = [_rates_sentence(finding, values, rates, ratio), f"{verdict} ({rows})."]
     sentences = [_useless(audit), *sentences, _passing(audit)]
     sentences += [_other_findings(audit, finding), _accuracy(audit)]
     return tuple(sentence for sentence in (*sentences, _not_judged(audit)) if sentence)
 
 
-def _judged_rows(audit: Audit, table: CountTable) -> str:
-    """How many rows a verdict rests on: those of unknown group are in no comparison."""
-    known = table.n_rows + (0 if table.others is None else table.others.n_rows)
-    if known == audit.table.n_rows or audit.partly is not None:
-        return words.n_of(audit.table.n_rows, "row")
-    whose = words.conjoined(table.groups.attributes)
-    return f"the {known:,} of {audit.table.n_rows:,} rows whose {whose} is known"
-
-
-def _rates_sentence(finding: Finding, values: Mapping[str, Any], rates: Mapping[str, float]) -> str:
-    """How often what is compared happens to each group."""
+def _rates_sentence(
+    finding: Finding, values: Mapping[str, Any], rates: Mapping[str, float], ratio: float
+) -> str:
+    """How often what is compared happens to each group; with a ratio of rates below 1."""
     known = {words.in_sentence(name): rate for name, rate in rates.items() if not math.isnan(rate)}
-    ratio = _small_ratio(finding, rates)
     often = "at different rates" if ratio < 1 else HOW_OFTEN.get(finding.verdict, "")
     end = f", a ratio of {ratio:.2f}." if ratio < 1 else "."
     often, end = (f"{often}:", end) if often else ("in", " of cases.")
@@ -251,14 +285,8 @@ def _rates_sentence(finding: Finding, values: Mapping[str, Any], rates: Mapping[
     return f"{among}{who} are {values['predicate']} {often} {figures}{end}"
 
 
-def _small_ratio(finding: Finding, rates: Mapping[str, float]) -> float:
-    """The smallest rate over the largest if the verdict is fair nevertheless; 1 from 0.8 on."""
-    ratio = float(np.nanmin(impact_ratios(np.array([*rates.values()])), initial=1.0))
-    return ratio if finding.verdict == FAIR and ratio < 0.8 else 1.0
-
-
 def _verdict_sentence(
-    finding: Finding, values: Mapping[str, Any], rates: Mapping[str, float]
+    finding: Finding, values: Mapping[str, Any], rates: Mapping[str, float], *, is_small: bool
 ) -> str:
     """What is tolerated, and the verdict; without its full stop."""
     kind, limit = finding.tolerance.kind, finding.tolerance.value
@@ -270,7 +298,6 @@ def _verdict_sentence(
         between = f" (interval {low:.2f} to {high:.2f})" if is_open else ""
         lowest = f"The lowest rate is {value:.2f} times the highest{between}"
         return f"{lowest}; at least {limit:.3g} is required, {so}"
-    is_small = _small_ratio(finding, rates) < 1
     every = "Both" if sum(not math.isnan(rate) for rate in rates.values()) == 2 else "All"
     who, gap = values["worst"], rates[values["worst"]] - values["reference"]
     side = f"points {'below' if gap < 0 else 'above'}"
@@ -362,25 +389,6 @@ def _not_judged(audit: Audit) -> str:
     return f"Not judged: {words.conjoined(people)}." if people else ""
 
 
-def gains(audit: Audit) -> tuple[str, ...]:
-    """Who gained and who lost by the measures of the verdict, in people; only sure changes."""
-    by_predicate: dict[tuple[str, bool], dict[str, None]] = {}
-    asked = [change for change in audit.changes if change.after.is_asked]
-    for change in asked:
-        for predicate, has_label, moved in _moved_people(change):
-            by_predicate.setdefault((predicate, has_label), {}).setdefault(moved)
-    is_plain = audit.baseline_name == words.PLAIN
-    other = "the model without the fairness constraint" if is_plain else audit.baseline_name
-    against = f"Compared with {words.in_sentence(other)},"
-    sentences = []
-    for (predicate, _), people in by_predicate.items():
-        n_more = len(people) - MOST_GAINS
-        shown = [*list(people)[:MOST_GAINS], *([f"{n_more} more groups"] if n_more > 0 else [])]
-        sentences.append(f"{against} {words.conjoined(shown)} are {predicate}.")
-    nobody = (f"{against} no group clearly gained or lost.",) if asked else ()
-    return tuple(sentences) or nobody
-
-
 def _moved_people(change: Change) -> list[tuple[str, bool, str]]:
     """What happens to how many more or fewer people of a group, or of a label in it.
 
@@ -415,13 +423,6 @@ def price(audit: Audit) -> str:
     of = f"Accuracy {way} by {points(abs(change))} points {interval}"
     n = abs(int(up - down))
     return f"{of}: {n:,} {more} {'person is' if n == 1 else 'people are'} predicted correctly."
-
-
-def _verdicts(audit: Audit) -> Section:
-    """The verdict on each measure, the warnings, and the levels behind it."""
-    levels = [level_block(finding, place) for place, finding in enumerate(audit.findings)]
-    blocks = [*verdict_blocks(audit), *remarks(audit), *levels]
-    return Section(VERDICTS, "The verdict on each measure", (), blocks)
 
 
 def verdict_blocks(audit: Audit) -> list[Block]:
@@ -509,16 +510,6 @@ def level_block(finding: Finding, place: int) -> Block:
     return Block(title, columns, rows, sentences, chart="levels", about=place)
 
 
-def _groups(audit: Audit) -> Section:
-    """The rates of every group, how they changed, their ratios and differences."""
-    blocks = [rate_block(audit, view) for view in audit.views]
-    blocks += [] if audit.baseline is None else [_sides(audit)]
-    if audit.impact_table is not None:
-        blocks += audit.impact_table.blocks(audit.impact_table.notes)
-    blocks.append(_named_figures(audit))
-    return Section(GROUPS, "How each group is treated", (), blocks)
-
-
 def _by_group(
     audit: Audit, view: str, title: str, columns: Sequence[tuple[str, Sequence[str]]], **more: Any
 ) -> Block:
@@ -542,10 +533,23 @@ def _by_group(
 
 
 def rate_block(audit: Audit, view: str) -> Block:
-    """The rates of every group in percent, with the baseline's if there is one."""
+    """The rates of every group in percent, with the baseline's if there is one.
+
+    Of two labels they are those of the desirable one; of more the accuracy and the recalls.
+    """
     table, judged, desirable = audit.views[view], audit.judged(view), audit.desirable_indices
+    if len(audit.labels) == 2:
+        label = audit.shown_labels[0]
+        wanted = [(r, -1 if r == "accuracy" else label, title) for r, title in RATES.items()]
+    else:
+        recall, word = "true_positive_rate", "recall"
+        if not audit.has_labels:
+            recall, word = "selection_rate", "selected"
+        named = enumerate(audit.labels[:MOST_LABELS])
+        wanted = [(recall, index, f"{word}\n{name}") for index, name in named]
+        wanted.insert(0, ("accuracy", -1, "accuracy"))
     columns = []
-    for rate, label, heading in _rate_columns(audit):
+    for rate, label, heading in (column for column in wanted if column[0] in table.rates):
         columns.append((heading, _rate_cells(audit, view, rate, label)))
         if rate == "selection_rate" and len(desirable) == 1 and label == desirable[0]:
             ratios = impact_ratios(table.rates[rate].row(label).value, judged)
@@ -565,21 +569,6 @@ def rate_block(audit: Audit, view: str) -> Block:
     return _by_group(audit, view, title, columns, sentences=sentences, chart="rates")
 
 
-def _rate_columns(audit: Audit) -> list[tuple[str, int, str]]:
-    """Of two labels the rates of the desirable one; of more the accuracy and the recalls."""
-    if len(audit.labels) == 2:
-        desirable = audit.shown_labels[0]
-        wanted = [(r, -1 if r == "accuracy" else desirable, title) for r, title in RATES.items()]
-    else:
-        rate, word = ("true_positive_rate", "recall")
-        if not audit.has_labels:
-            rate, word = "selection_rate", "selected"
-        labels = enumerate(audit.labels[:MOST_LABELS])
-        of_labels = [(rate, index, f"{word}\n{label}") for index, label in labels]
-        wanted = [("accuracy", -1, "accuracy"), *of_labels]
-    return [column for column in wanted if column[0] in audit.table.rates]
-
-
 def _rate_cells(audit: Audit, view: str, rate: str, label: int) -> list[str]:
     """A rate of every group, and of everyone, as text."""
     if audit.baseline is None:
@@ -591,7 +580,7 @@ def _rate_cells(audit: Audit, view: str, rate: str, label: int) -> list[str]:
         ]
     frame = audit.to_frame("changes")
     frame = frame[(frame["attribute"] == view) & (frame["rate"] == rate)]
-    frame = frame if label < 0 else frame[frame["label"] == audit.label_value(label)]
+    frame = frame if label < 0 else frame[frame["label"] == audit.label_values[label]]
     rows = frame[["before", "after", "low", "high"]].to_numpy(dtype=float)
     return [
         "-"
@@ -614,7 +603,7 @@ def _named_figures(audit: Audit) -> Block:
     rows: dict[tuple[str, str], list[str]] = {}
     for gaps in audit.figures.values():
         for gap in gaps:
-            label = f" ({audit.label_value(gap.label)})" if several and gap.label >= 0 else ""
+            label = f" ({audit.label_values[gap.label]})" if several and gap.label >= 0 else ""
             value, low, high, judged = (number(figure) for figure in gap[2:])
             of_judged = "" if judged == value else f"; groups judged: {judged}"
             cell = f"{value} ({low} to {high}){of_judged}"
@@ -640,19 +629,11 @@ def _sides(audit: Audit) -> Block:
     return Block("Who gets a different decision", columns, rows, texts=3)
 
 
-def _details(audit: Audit) -> Section:
-    """Scores and subgroups, where there are some."""
-    blocks = [_scores(audit, view) for view in audit.views if len(audit.score_frames["scores"])]
-    if audit.subgroups is not None:
-        blocks.append(_subgroups(audit.subgroups))
-    return Section(DETAILS, "Scores and subgroups", (), blocks)
-
-
 def _scores(audit: Audit, view: str) -> Block:
     """AUC, and with one label the calibration, of every group."""
     frame = audit.to_frame("scores")
     frame = frame[frame["attribute"] == view].set_index("group")
-    labels = [audit.label_value(index) for index in audit.shown_labels][:MOST_LABELS]
+    labels = [audit.label_values[index] for index in audit.shown_labels][:MOST_LABELS]
     groups, columns, rows = [*audit.views[view].groups.names, OVERALL], [], []
     for label in labels:
         rows = frame[frame["label"] == label].reindex(groups).to_dict(orient="records")

@@ -254,7 +254,7 @@ def worst_subgroups(
     if int(k) != k or int(top) != top:
         raise ValueError(f"k, top: expected whole numbers, got {k!r} and {top!r}.")
     wanted = audit.min_group if min_group is None else min_group
-    selectors = {**_attributes(audit), **_selectors(columns, audit)}
+    selectors = _selectors(audit, columns)
     searched, confirming = hold_out(
         audit.rows.cell().astype(np.int64), 0.5, random_state, may_be_empty=True
     )
@@ -280,7 +280,7 @@ def worst_subgroups(
         inside = _inside(every, one.conditions)
         conditions = tuple((named[c][0], named[c][1][v]) for c, v in one.conditions.items())
         confirmed = _confirmed(audit, confirming, rate, inside, audit.alpha / len(kept))
-        label, n_rows = audit.label_value(rate.label), int(inside.sum())
+        label, n_rows = audit.label_values[rate.label], int(inside.sum())
         subgroups.append(Subgroup(conditions, rate.measure, label, n_rows, gap, *confirmed))
     sizes = len(searched), len(confirming)
     return SubgroupSearch(tuple(subgroups), tuple(selectors), int(k), least, n_tried, *sizes)
@@ -312,18 +312,16 @@ def _rates(audit: Audit, measure: str | None) -> Iterator[_Rate]:
         yield _Rate(name, index, label == index if kind == "recall" else everyone, hit)
 
 
-def _attributes(audit: Audit) -> dict[str, tuple[Ints, list[str]]]:
-    """The values of each sensitive attribute as codes, and what the codes stand for."""
+def _selectors(audit: Audit, columns: Any) -> dict[str, tuple[Ints, list[str]]]:
+    """The values of each sensitive attribute as codes, and what the codes stand for.
+
+    The same of further columns; numbers with many values are cut into bins.
+    """
     groups = audit.rows.groups
-    return {
+    selectors = {
         name: (groups.codes[:, place][audit.rows.group], [*map(str, groups.values[place])])
         for place, name in enumerate(groups.attributes)
     }
-
-
-def _selectors(columns: Any, audit: Audit) -> dict[str, tuple[Ints, list[str]]]:
-    """The same of further columns; numbers with many values are cut into bins."""
-    selectors = {}
     for name, column in {} if columns is None else as_columns(columns, "columns").items():
         series = pd.Series(column).reset_index(drop=True)
         if len(series) != len(audit.rows):

@@ -18,12 +18,10 @@ from fairgrad.text import END, ISOLATE
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from fairgrad.audit.audit import Audit
     from fairgrad.audit.counts import CountTable
     from fairgrad.audit.verdicts import Finding
-    from fairgrad.groups import Floats, Groups
+    from fairgrad.groups import Groups
 
 SIGNS = {FAIR: "✓", UNFAIR: "✗", UNDECIDED: "?"}
 """A sign beside each verdict: colour alone would not do."""
@@ -47,20 +45,19 @@ LEVELS = (
     "largest |F|, or at the figure named beside it."
 )
 
-WORST = " (the worst case, not the mean)"
 FIGURES = {
-    f"{name}_{kind}": f"{of}{compared}; {fair} is fair"
-    for name, rate, more in (
-        ("demographic_parity", "selection rate", ""),
-        ("equalized_odds", "true positive rate, or false positive rate", WORST),
-        ("equal_opportunity", "true positive rate", ""),
-        ("accuracy", "accuracy", ""),
-    )
+    f"{name}_{kind}": f"{of} {rate}; {fair} is fair"
+    for name, rate in {
+        "demographic_parity": "selection rate of the groups",
+        "equalized_odds": "true positive rate, or false positive rate of the groups (the worst "
+        "case, not the mean)",
+        "equal_opportunity": "true positive rate of the groups",
+        "accuracy": "accuracy of the groups",
+    }.items()
     for kind, of, fair in (
-        ("difference", "largest minus smallest ", 0),
-        ("ratio", "smallest over largest ", 1),
+        ("difference", "largest minus smallest", 0),
+        ("ratio", "smallest over largest", 1),
     )
-    for compared in (f"{rate} of the groups{more}",)
 }
 FIGURES_NOTE = (
     "Differences and ratios compare groups with each other (fairlearn's between_groups), so they "
@@ -166,34 +163,32 @@ def intervals(audit: Audit) -> list[str]:
     ]
 
 
-def short_names(groups: Groups) -> list[str]:
+def short_names(groups: Groups, values: Sequence[Any] | None = None) -> list[str]:
     """Groups by their values alone, where the attributes are named above."""
+    values = groups.values if values is None else values
     return [
-        ", ".join(str(values[code]) for values, code in zip(groups.values, codes, strict=True))
+        ", ".join(str(of[code]) for of, code in zip(values, codes, strict=True))
         for codes in groups.codes
     ]
 
 
 def people_names(groups: Groups) -> list[str]:
     """`short_names`, with women and men for Female and Male, and "black yes" for a code."""
-
-    def named(attribute: str, values: NDArray[Any]) -> list[str]:
+    named = []
+    for attribute, values in zip(groups.attributes, groups.values, strict=True):
         column = "group" if attribute == "sensitive_features" else attribute
         texts = [str(value) for value in values]
         says_little = {*map(str.casefold, texts)} <= YES_OR_NO
         people = PEOPLE if attribute.casefold() in {"sex", "gender"} else {}
-        return [
-            f"{column} {text}"
-            if says_little or not any(map(str.isalpha, text))
-            else people.get(text.casefold(), text)
-            for text in texts
-        ]
-
-    named_values = [*map(named, groups.attributes, groups.values)]
-    names = [
-        ", ".join(values[code] for values, code in zip(named_values, codes, strict=True))
-        for codes in groups.codes
-    ]
+        named.append(
+            [
+                f"{column} {text}"
+                if says_little or not any(map(str.isalpha, text))
+                else people.get(text.casefold(), text)
+                for text in texts
+            ]
+        )
+    names = short_names(groups, named)
     return names if len({*names}) == len(names) else short_names(groups)
 
 
@@ -312,6 +307,10 @@ def listed(names: Sequence[str], most: int = 4) -> str:
 
 WEIGHTS = "Rows have weights: intervals rest on effective sizes and are approximate."
 CLUSTERS = "Rows belong to {:,} clusters: intervals rest on these and are approximate."
+OFF_SCORES = (
+    "{:.1%} of the predictions are not the label with the largest score: they do not follow from "
+    "the scores alone. The figures hold for these predictions only."
+)
 ABOUT_PREDICTIONS = {"constant", "levelling_down", "tolerance", "threshold"}
 """Kinds of warnings that do not hold for other predictions of the same rows."""
 
@@ -520,24 +519,18 @@ def levelling_down(audit: Audit) -> str:
 
 
 def other_threshold(audit: Audit, threshold: float | None) -> str:
-    """What to say if the predictions do not follow from the scores as the model was trained."""
+    """What to say if the predictions do not follow from the scores as the model was trained.
+
+    Of two labels: whether one threshold gives the predictions, and which.
+    """
     score, predicted = audit.score, audit.predicted
     assert score is not None  # noqa: S101 - the caller looked
-    if len(audit.labels) == 2:
-        (desirable,) = audit.desirable_indices
-        score = score[:, desirable] if score.ndim == 2 else score
-        return _moved_threshold(score, predicted == desirable, threshold)
-    off = score[np.arange(len(score)), predicted] < score.max(axis=1)
-    if not off.any():
-        return ""
-    return (
-        f"{off.mean():.1%} of the predictions are not the label with the largest score: they do "
-        "not follow from the scores alone. The figures hold for these predictions only."
-    )
-
-
-def _moved_threshold(score: Floats, is_positive: NDArray[np.bool_], threshold: float | None) -> str:
-    """The same for two labels: whether one threshold gives the predictions, and which."""
+    if len(audit.labels) > 2:
+        off = score[np.arange(len(score)), predicted] < score.max(axis=1)
+        return OFF_SCORES.format(off.mean()) if off.any() else ""
+    (desirable,) = audit.desirable_indices
+    score = score[:, desirable] if score.ndim == 2 else score
+    is_positive = predicted == desirable
     highest_no = float(score[~is_positive].max(initial=-np.inf))
     lowest_yes = float(score[is_positive].min(initial=np.inf))
     if highest_no > lowest_yes:

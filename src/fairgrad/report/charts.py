@@ -293,7 +293,7 @@ def score_figures(audit: Audit, view: str) -> list[ReportFigure]:
     lines = [names[counted.groups.names[g]] for g in counted.largest(MOST_LINES)]
     some = f"The {len(lines)} largest of {len(names)} groups." if len(names) > len(lines) else ""
     for index in audit.shown_labels[:MOST_SCORED_LABELS]:
-        label, tables = audit.label_value(index), {}
+        label, tables = audit.label_values[index], {}
         for kind in ("scores", "roc", "calibration"):
             frame = audit.to_frame(kind)
             rows = frame[(frame["attribute"] == view) & (frame["label"] == label)]

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import altair as alt
 
+from fairgrad.audit.record import plain_values
 from fairgrad.files import write_whole
 
 if TYPE_CHECKING:
@@ -211,7 +212,7 @@ def rule_at(value: float) -> alt.Chart:
 
 def data(records: Sequence[Mapping[str, Any]]) -> alt.InlineData:
     """Records as a chart's data: plain values, None where a figure is not defined."""
-    return alt.InlineData(values=[{k: _plain(v) for k, v in row.items()} for row in records])
+    return alt.InlineData(values=plain_values(list(records)))
 
 
 def number(value: float | None, digits: int = 4) -> str:
@@ -227,12 +228,6 @@ def unique(names: Sequence[str]) -> list[str]:
         seen[name] = seen.get(name, 0) + 1
         distinct.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
     return distinct
-
-
-def _plain(value: Any) -> Any:
-    if hasattr(value, "item"):
-        value = value.item()
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def save_figures(
