@@ -100,7 +100,8 @@ class Draws:
         low, high = np.empty_like(self.hits), np.empty_like(self.hits)
         for k, n in enumerate(cells.total):
             seen, place = np.unique(self.hits[:, k], return_inverse=True)
-            one = Proportion.of_rows(seen, np.full_like(seen, n))
+            total = np.full_like(seen, n)
+            one = Proportion(seen, total, total, seen, seen)
             low[:, k], high[:, k] = (end[place] for end in one.ends_in_sums(error))
         z = float(-ndtri(error))
         ends = Interval(low, high)
@@ -116,7 +117,7 @@ class Draws:
 
 def replace_hits(cells: Proportion, hits: Floats) -> Proportion:
     """The same cells with other hits."""
-    return Proportion.of_rows(hits, cells.total)
+    return Proportion(hits, cells.total, cells.total, hits, hits)
 
 
 def draw(case: Case, rows: float, level: float, n: int, seed: int, **how: Any) -> Draws:

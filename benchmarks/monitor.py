@@ -49,7 +49,7 @@ def limits(hits: Any, rows: Any, error: float) -> tuple[Any, Any]:
     """(S, G) limits of each group's level, as an audit of demographic parity has them."""
     x, share = hits / np.maximum(rows, 1), rows / rows.sum(axis=1, keepdims=True)
     mean = (share * x).sum(axis=1, keepdims=True)
-    low, high = Proportion.of_rows(hits, rows).ends_in_sums(error)
+    low, high = Proportion(hits, rows, rows, hits, hits).ends_in_sums(error)
     around = (share * (x - mean) ** 2).sum(axis=1, keepdims=True)
     more = ndtri(error) ** 2 * around / rows.sum(axis=1, keepdims=True)
 

@@ -43,7 +43,8 @@ def test_without_trials_nothing_is_known():
 def test_the_extreme_pair_is_found_without_looking_at_all(groups, error):
     """Against all pairs, each by the formula of its own difference and ratio."""
     total = np.array([float(n) for n, _ in groups])
-    rate = Proportion.of_rows(np.round(total * [share for _, share in groups]), total)
+    hits = np.round(total * [share for _, share in groups])
+    rate = Proportion(hits, total, total, hits, hits)
     n_pairs = len(groups) * (len(groups) - 1) / 2
     x, full, shared = rate.value, rate.ends_in_sums(error), rate.ends_in_sums(error / n_pairs)
     pairs = [(r, q) for r in range(len(x)) for q in range(len(x)) if r != q]
@@ -84,7 +85,7 @@ def test_limits_of_differences_are_wrong_no_more_often_than_promised(sizes, erro
     ends = []
     for n in sizes:
         k, total = np.arange(n + 1.0), np.full(n + 1, float(n))
-        ends.append((k / n, Proportion.of_rows(k, total).ends_in_sums(error)))
+        ends.append((k / n, Proportion(k, total, total, k, k).ends_in_sums(error)))
     (x, first), (y, second) = ends
     low = x[:, None] - y - np.hypot((x - first.low)[:, None], second.high - y)
     rates = [0.01, 0.1, 0.3, 0.5, 0.9, 0.98, 0.99]

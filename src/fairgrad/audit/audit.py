@@ -11,17 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from fairgrad.audit import record, sections, words
+from fairgrad.audit import comparisons, record, sections, words
 from fairgrad.audit.changes import Change, Moves
-from fairgrad.audit.comparisons import (
-    DEFAULT_MEASURES,
-    DEFAULT_TOLERANCE,
-    WITHOUT_LABELS,
-    AskedMeasure,
-    asked_measures,
-    compare,
-    compare_within,
-)
 from fairgrad.audit.counts import (
     CountTable,
     GroupGap,
@@ -140,7 +131,7 @@ class Audit(ShownAndWritten):
         y_pred: Any = None,
         sensitive_features: Any = None,
         measures: Any = None,
-        tolerance: Any = DEFAULT_TOLERANCE,
+        tolerance: Any = comparisons.DEFAULT_TOLERANCE,
         confidence: float = 0.95,
         baseline: Any = None,
         y_score: Any = None,
@@ -179,11 +170,11 @@ class Audit(ShownAndWritten):
             )
         # Of two labels one says what the other does.
         self.shown_labels = self.desirable_indices if len(labels) == 2 else range(len(labels))
-        known = DEFAULT_MEASURES if self.has_labels else WITHOUT_LABELS
+        known = comparisons.DEFAULT_MEASURES if self.has_labels else comparisons.WITHOUT_LABELS
         enough = bool(self.desirable) if self.has_labels else len(self.desirable) == 1
         usual = [name for name in known if enough or not uses_desirable(name)]
         left_out = set(known) - set(usual) if measures is None else set()
-        self.wanted = asked_measures(
+        self.wanted = comparisons.asked_measures(
             usual if measures is None else measures, others, tolerance, rows.groups.attributes
         )
         self.baseline_name, self.target = baseline_name, rows.groups.label_name
@@ -333,7 +324,7 @@ class Audit(ShownAndWritten):
                     f"{only} alone (rows of weight 0 do not count)."
                 )
         # Each finding's measure, the attributes whose groups it compares, and if it is asked for.
-        self._plan: list[tuple[AskedMeasure, tuple[str, ...], bool]] = []
+        self._plan: list[tuple[comparisons.AskedMeasure, tuple[str, ...], bool]] = []
         seen = set()
         for measures, is_asked in zip(self.wanted, (True, False), strict=True):
             for one in measures:
@@ -355,7 +346,7 @@ class Audit(ShownAndWritten):
 
     def _find(
         self,
-        asked: AskedMeasure,
+        asked: comparisons.AskedMeasure,
         attributes: tuple[str, ...],
         is_asked: bool,
         *,
@@ -373,11 +364,11 @@ class Audit(ShownAndWritten):
                 raise ValueError("reference: within strata, groups are compared with their mean.")
             name = f"{name} given {' x '.join(asked.strata)}"
             everyone = table.view(*asked.strata).groups.names
-            comparison = compare_within(
+            comparison = comparisons.compare_within(
                 asked.measure, view, self.desirable_indices, attributes, asked.strata, everyone
             )
         else:
-            comparison = compare(asked.measure, view, self.desirable_indices, reference)
+            comparison = comparisons.compare(asked.measure, view, self.desirable_indices, reference)
         rule = asked.rule(comparison)
         return Finding(asked.name, name, view, comparison, rule, self.alpha, is_asked)
 

@@ -20,7 +20,7 @@ from fairgrad.audit.audit import Audit
 from fairgrad.audit.comparisons import DEFAULT_TOLERANCE
 from fairgrad.audit.counts import mean_costs
 from fairgrad.audit.seen_rows import SeenRows, row_digests
-from fairgrad.audit.verdicts import FAIR, UNDECIDED, attainable_tolerance
+from fairgrad.audit.verdicts import FAIR, attainable_tolerance
 from fairgrad.checks import check_count, check_number
 from fairgrad.columns import as_array, sensitive_columns
 from fairgrad.groups import MIN_GROUP
@@ -244,7 +244,7 @@ class Certificate:
         if words.severity(worst) > 0:
             rows = " The observed figure is beyond the limit: use a fairer model, not more rows."
         else:
-            advice = words.advice(worst) if worst.verdict == UNDECIDED else ""
+            advice = words.advice(worst)
             rows = f" {advice} They must be new rows." if advice else ""
         tolerance = self.attainable
         if tolerance is None:

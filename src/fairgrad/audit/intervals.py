@@ -63,11 +63,6 @@ class Proportion(NamedTuple):
         """Those that a function chooses of every part."""
         return Proportion(*(None if counts is None else choose(counts) for counts in self))  # type: ignore[arg-type]  # None for parts that are not there
 
-    @classmethod
-    def of_rows(cls, hits: Floats, total: Floats) -> Proportion:
-        """Shares of rows that are independent and have no weights."""
-        return cls(hits, total, total, hits, hits)
-
     def row(self, index: int) -> Proportion:
         """One row of them; all for -1."""
         return self if index < 0 else self.pick(lambda counts: counts[index])

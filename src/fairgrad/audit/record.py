@@ -100,7 +100,7 @@ def to_dict(audit: Audit) -> dict[str, Any]:
     ]
     values["impact"] = None if audit.impact_table is None else audit.impact_table.to_dict()
     if audit.baseline is not None:
-        values["baseline_verdicts"] = verdicts_frame(audit.baseline).to_dict(orient="records")
+        values["baseline_verdicts"] = audit.baseline.to_frame("verdicts").to_dict(orient="records")
     if audit.subgroups is not None:
         values["subgroup_search"] = audit.subgroups.about
     for kind in FRAMES:
@@ -164,13 +164,8 @@ def used_versions() -> dict[str, str]:
 FIGURES = ["attribute", "figure", "label", "value", "low", "high", "judged"]
 
 
-def verdicts_frame(audit: Audit) -> pd.DataFrame:
-    """One row per measure and attribute: unfairness, extremes, verdict."""
-    return pd.DataFrame([_verdict(audit, finding) for finding in audit.findings])
-
-
 def _verdict(audit: Audit, finding: Finding) -> dict[str, Any]:
-    """A finding as plain values."""
+    """A finding as plain values: unfairness, extremes, verdict."""
     judgement, unfairness = finding.judgement, finding.unfairness_interval
     needed, unknown = finding.rows_needed, audit.if_unknown(finding)
     names, levels = (*finding.comparison.names, ""), np.append(finding.levels, np.nan)
@@ -346,7 +341,7 @@ def confusion_frame(audit: Audit) -> pd.DataFrame:
 
 
 FRAMES: dict[str, Callable[[Audit], pd.DataFrame]] = {
-    "verdicts": verdicts_frame,
+    "verdicts": lambda audit: pd.DataFrame([_verdict(audit, one) for one in audit.findings]),
     "groups": groups_frame,
     "rates": rates_frame,
     "levels": levels_frame,

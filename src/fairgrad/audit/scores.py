@@ -98,11 +98,6 @@ class RankedScores:
     def _starts(self) -> Ints:
         return np.flatnonzero(np.append(True, self.score[1:] != self.score[:-1]))
 
-    @property
-    def distinct(self) -> Floats:
-        """(U,) the distinct scores."""
-        return self.score[self._starts]
-
     @cached_property
     def counts(self) -> tuple[Floats, Floats]:
         """(U,) rows of the label with each distinct score, and of others; their weights."""
@@ -168,7 +163,7 @@ class RankedScores:
         if len(way) > most:
             places = np.searchsorted(way, np.linspace(0.0, way[-1], most))
             places = np.unique(np.append(np.minimum(places, len(way) - 1), [0, len(way) - 1]))
-        columns = (np.append(np.inf, self.distinct[::-1]), alarm, hit)
+        columns = (np.append(np.inf, self.score[self._starts][::-1]), alarm, hit)
         names = TABLES["roc"][-3:]
         return pd.DataFrame({n: c[places] for n, c in zip(names, columns, strict=True)})
 
