@@ -209,8 +209,7 @@ class Certificate:
     def sentence(self) -> str:
         """What is certified, on which rows; or why not, and what it would take."""
         audit, n_models = self.audit, self.candidacy.n_models
-        decisive = [finding for finding in audit.asked if finding.verdict == audit.verdict]
-        worst = max(decisive, key=words.severity)
+        decisive, worst = words.deciding(audit)
         names = dict.fromkeys(words.in_the_middle(finding.measure) for finding in decisive)
         grouped = dict.fromkeys(finding.attribute for finding in decisive)
         verdict = "fair" if self.is_certified else audit.verdict

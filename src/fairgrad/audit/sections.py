@@ -127,12 +127,6 @@ def _gains(audit: Audit) -> list[Block]:
     return [Block("Who gained, who lost, at what price", sentences=sentences)]
 
 
-def worst_finding(audit: Audit) -> Finding:
-    """The finding that the conclusion is about: the worst of those that decide the verdict."""
-    deciding = [finding for finding in audit.asked if finding.verdict == audit.verdict]
-    return max(deciding, key=words.severity)
-
-
 def compared_values(audit: Audit) -> dict[str, Any] | None:
     """The rates that the conclusion is about, before and now; of several labels the worst one's.
 
@@ -140,7 +134,7 @@ def compared_values(audit: Audit) -> dict[str, Any] | None:
     happens to them, and "reference" what each rate is compared with (NaN if with each other). None
     for measures that compare something else.
     """
-    finding = worst_finding(audit)
+    _, finding = words.deciding(audit)
     comparison, table, level = finding.comparison, finding.table, finding.levels
     if np.isnan(level).all() or (comparison.group < 0).all():
         return None
@@ -235,7 +229,7 @@ def _phrase(comparison: Comparison, cell: int, groups: Groups) -> tuple[str, str
 
 def conclusion(audit: Audit) -> tuple[str, ...]:
     """What the audit found, in a few sentences: the rates, the verdict, the accuracy."""
-    finding, values = worst_finding(audit), compared_values(audit)
+    (deciding, finding), values = words.deciding(audit), compared_values(audit)
     # Rows of unknown group are in no comparison.
     table, n_rows = finding.table, audit.table.n_rows
     n_known = table.n_rows + (0 if table.others is None else table.others.n_rows)
@@ -260,7 +254,7 @@ def conclusion(audit: Audit) -> tuple[str, ...]:
         verdict = _verdict_sentence(finding, values, rates, is_small=ratio < 1)
         sentences = [_rates_sentence(finding, values, rates, ratio), f"{verdict} ({rows})."]
     sentences = [_useless(audit), *sentences, _passing(audit)]
-    sentences += [_other_findings(audit, finding), _accuracy(audit)]
+    sentences += [_other_findings(audit, deciding), _accuracy(audit)]
     return tuple(sentence for sentence in (*sentences, _not_judged(audit)) if sentence)
 
 
@@ -332,14 +326,13 @@ def _passing(audit: Audit) -> str:
     )
 
 
-def _other_findings(audit: Audit, worst: Finding) -> str:
+def _other_findings(audit: Audit, deciding: Sequence[Finding]) -> str:
     """How many comparisons there are, if the verdict rests on several."""
     if len(audit.asked) == 1:
         return ""
-    deciding = [finding for finding in audit.asked if finding.verdict == worst.verdict]
-    verdict = JUDGED.get(worst.verdict, worst.verdict)
+    verdict = JUDGED.get(audit.verdict, audit.verdict)
     if len(deciding) == len(audit.asked):
-        closest = "; this one is the closest to the limit" if worst.verdict == FAIR else ""
+        closest = "; this one is the closest to the limit" if audit.verdict == FAIR else ""
         every = "Both" if len(deciding) == 2 else f"All {len(deciding)}"
         return f"{every} comparisons are {verdict}{closest}."
     names = list(dict.fromkeys(words.in_the_middle(finding.measure) for finding in deciding))

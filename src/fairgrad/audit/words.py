@@ -125,6 +125,12 @@ def severity(finding: Finding) -> float:
     return limit.value - value if limit.kind == "ratio" else value - limit.value
 
 
+def deciding(audit: Audit) -> tuple[list[Finding], Finding]:
+    """The findings that decide the verdict, and the worst of them."""
+    decisive = [finding for finding in audit.asked if finding.verdict == audit.verdict]
+    return decisive, max(decisive, key=severity)
+
+
 def in_words(finding: Finding) -> str:
     """What is still fair, in words."""
     kind, value = finding.tolerance.kind, finding.tolerance.value

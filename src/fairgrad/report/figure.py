@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import altair as alt
 
 from fairgrad.audit.record import plain_values
+from fairgrad.checks import needing
 from fairgrad.files import write_whole
 
 if TYPE_CHECKING:
@@ -270,10 +271,7 @@ def save_figures(
 
 def vl_convert_module(what: str) -> Any:
     """The package that draws charts and brings their JavaScript."""
-    try:
+    missing = f"{what} need the package vl-convert-python: pip install 'fairgrad[report]'"
+    with needing("vl_convert", message=missing):
         import vl_convert  # noqa: PLC0415 - large, and needed for pages and pictures only
-    except ImportError as error:
-        raise ImportError(
-            f"{what} need the package vl-convert-python: pip install 'fairgrad[report]'"
-        ) from error
     return vl_convert
