@@ -154,12 +154,9 @@ class Audit(ShownAndWritten):
             if argument is None:
                 raise ValueError(f"{name}: expected one value per row, got None.")
         self.has_labels = y_true is not None
-        if self.has_labels:
-            rows = read_rows(y_true, sensitive_features, sample_weight, labels)
-            predicted = predicted_labels(rows, y_pred, "y_pred")
-        else:
-            rows = read_rows(y_pred, sensitive_features, sample_weight, labels, "y_pred")
-            predicted = rows.label
+        labelled, argument = (y_true, "y_true") if self.has_labels else (y_pred, "y_pred")
+        rows = read_rows(labelled, sensitive_features, sample_weight, labels, argument)
+        predicted = predicted_labels(rows, y_pred, "y_pred") if self.has_labels else rows.label
         self.labels = labels = rows.groups.labels.tolist()
         self.label_values = np.asarray([*labels, None], dtype=object)
         self.desirable_indices = desirable_labels(labels, y_desirable)
@@ -203,6 +200,7 @@ class Audit(ShownAndWritten):
             self.score = check_scores(y_score, len(rows), len(labels))
         guessed = self.desirable if y_desirable is None else []
         finest = self.views[" x ".join(self.attributes)]
+        n_clusters = 0 if self.cluster is None else len(np.unique(self.cluster))
         notices = [
             *(one if isinstance(one, words.Notice) else ("remark", one) for one in remarks),
             ("desirable", words.doubtful_desirable(guessed, self.target, labels)),
@@ -215,10 +213,7 @@ class Audit(ShownAndWritten):
             ("not_judged", words.not_judged(self)),
             ("strata", words.single_group_strata(self)),
             ("weights", words.WEIGHTS if self.rows.weight is not None else ""),
-            (
-                "clusters",
-                "" if self.cluster is None else words.CLUSTERS.format(len(np.unique(self.cluster))),
-            ),
+            ("clusters", words.CLUSTERS.format(n_clusters) if n_clusters else ""),
             ("threshold", "" if y_score is None else words.other_threshold(self, threshold)),
         ]
         self.warnings = tuple(words.Notice(*one) for one in notices if one[1])

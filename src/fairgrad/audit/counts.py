@@ -275,7 +275,7 @@ def mean_costs(counts: Floats, costs: Floats) -> Floats:
 
 
 def read_rows(
-    y_true: Any, sensitive_features: Any, sample_weight: Any, labels: Any, argument: str = "y_true"
+    y_true: Any, sensitive_features: Any, sample_weight: Any, labels: Any, argument: str
 ) -> GroupedRows:
     """True labels and sensitive values as integers; of at least two labels.
 

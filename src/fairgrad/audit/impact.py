@@ -250,23 +250,19 @@ class ImpactTable(ShownAndWritten):
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values."""
-        values: dict[str, Any] = plain_values(
-            {
-                "rate": self.rate,
-                "rows": self.n_rows,
-                "confidence": self.confidence,
-                "min_group": self.min_group,
-                "median": self.median,
-                "reference": self.reference,
-                "p_value": self.p_value,
-                "categories": [
-                    {name: None if pd.isna(value) else value for name, value in row.items()}
-                    for row in self.frame.to_dict(orient="records")
-                ],
-                "notes": self.notes,
-            }
-        )
-        return values
+        facts = ("confidence", "min_group", "median", "reference", "p_value")
+        values = {
+            "rate": self.rate,
+            "rows": self.n_rows,
+            **{name: getattr(self, name) for name in facts},
+            "categories": [
+                {name: None if pd.isna(value) else value for name, value in row.items()}
+                for row in self.frame.to_dict(orient="records")
+            ],
+            "notes": self.notes,
+        }
+        plain: dict[str, Any] = plain_values(values)
+        return plain
 
     def to_csv(self, path: str | os.PathLike[str] | None = None) -> str:
         """The table as CSV, also written to a file if a path is given."""
