@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from fairgrad.tables.column import ReadingReport
-from fairgrad.tables.reading import read_counted, read_table
+from fairgrad.tables.reading import read_table, typed_table
 from fairgrad.tables.roles import ColumnRoles
 
 
@@ -14,7 +14,7 @@ def labelled():
 
     def apply(table, target="hired", sensitive="sex", **roles):
         frame = (
-            read_counted(table, ReadingReport())
+            typed_table(table.items(), ReadingReport())
             if isinstance(table, pd.DataFrame)
             else read_table(table)
         )

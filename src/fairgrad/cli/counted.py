@@ -38,10 +38,10 @@ from fairgrad.tables.reading import (
     is_parquet,
     is_scanned,
     pieces,
-    read_counted,
     table_bytes,
     table_files,
     table_name,
+    typed_table,
 )
 from fairgrad.tables.sample import cell_query, large_table, planned
 from fairgrad.tables.scan import INSTALL, MOST_COMBINATIONS, CountedAnswer, ScanError, open_scan
@@ -166,7 +166,7 @@ def read_counts(
         raise ValueError(f"{table_name(table)} has no rows")
     times = numbers[N_ROWS].astype(np.int64)
     report = ReadingReport(missing=reading.missing)
-    frame = read_counted(raw.drop(columns=needed), report, times)
+    frame = typed_table(raw.drop(columns=needed).items(), report, times=times)
     if "score" in further and not set(frame[further["score"]].dropna()) <= {0, 1}:
         raise ValueError(
             f"--counts: {further['score']!r} holds scores; the query of `fairgrad sql counts` "
@@ -295,7 +295,7 @@ def counted_people(
     times = counts[N_ROWS].to_numpy(dtype=np.int64)
     report.missing = reading.missing
     uncut = [name for name in keys if name not in columns.bins]
-    frame = read_counted(counts[uncut], report, times)
+    frame = typed_table(counts[uncut].items(), report, times=times)
     for name, edges in columns.bins.items():
         frame[name] = pd.Categorical(counts[name], categories=pd.Index(cut_names(edges)))
     for name in predicted:

@@ -186,7 +186,7 @@ def load_model(folder: str | Path, names: list[str]) -> SavedModel:
     known = _read_mark(path / MARK)
     if not (path / MODEL).is_file():
         raise ValueError(f"{folder} is incomplete: {MODEL} is missing; fit the model again")
-    groups = [TableFeature.from_dict(values) for values in known["groups"]]
+    groups = [TableFeature(**{**one, "values": tuple(one["values"])}) for one in known["groups"]]
     columns = ColumnRoles(
         target=known["target"],
         sensitive=tuple(known["sensitive"]),

@@ -237,7 +237,7 @@ def prepare(
     table = frame if weight is None else frame.drop(columns=request.weight)
     people = columns.apply(table, is_only=request.test is None)
     _check_people(people, columns, request)
-    numbers = people.rows
+    numbers, labels = people.rows, people.label.astype(object)
 
     def split_table(rows: SplitRows) -> PreparedTable:
         """The table split in this way; medians and ranges are those of training and validation."""
@@ -246,8 +246,8 @@ def prepare(
         rest, test = (
             EncodedRows(
                 encoder.encode(people.features, part),
-                people.labels(part),
-                people.groups(part),
+                labels.iloc[part].reset_index(drop=True),
+                people.sensitive.iloc[part].reset_index(drop=True),
                 None if weight is None else weight[numbers[part]],
             )
             for part in (rest_rows, rows.test)

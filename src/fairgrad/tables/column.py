@@ -128,40 +128,32 @@ class ColumnReader:
     def read(self, column: pd.Series) -> Any:
         """The values as an array of numbers, dates or categories."""
         missing = column.isna().to_numpy()
-        self._count("", missing)
+        self._count("", missing, self.report.gaps)
         if column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) == "integer":
             column = column.astype("float64")  # too large for pandas' integers
         kind = "number" if missing.all() else column_kind(column)
+        if kind == "category":
+            return self._read_texts(column)
         if kind == "date":
-            dates = pd.to_datetime(column, utc=True)
-            for text in self.report.missing:
-                is_gap = named_days(dates, text)
-                self._count(text, is_gap)
-                dates = dates.mask(is_gap)
-            return dates.to_numpy(dtype="datetime64[ns]")
-        return self._read_texts(column) if kind == "category" else self._read_numbers(column)
-
-    def _n_rows(self, rows: Any) -> int:
-        return int(np.sum(rows if self.times is None else self.times[np.asarray(rows)]))
-
-    def _count(self, text: str, rows: Any) -> None:
-        """Counts rows whose value is missing."""
-        n = self._n_rows(rows)
-        if n:
-            gaps = self.report.gaps.setdefault(self.name, {})
-            gaps[text] = gaps.get(text, 0) + n
-
-    def _read_numbers(self, column: pd.Series) -> NDArray[Any]:
-        """Numbers, without those that mean a missing value."""
-        missing = self.report.missing
-        numbers = parse_numbers(missing, self.report.decimal)
-        for text, number in zip(missing, numbers, strict=True):
-            is_gap = (column == number).fillna(value=False).to_numpy(dtype=bool)
+            column = pd.to_datetime(column, utc=True)
+        texts = self.report.missing
+        for text, number in zip(texts, parse_numbers(texts, self.report.decimal), strict=True):
+            is_equal = named_days(column, text) if kind == "date" else column == number
+            is_gap = pd.Series(is_equal).fillna(value=False).to_numpy(dtype=bool)
             if is_gap.any():
-                self._count(text, is_gap)
-                column = column.astype("float64").mask(is_gap)
+                self._count(text, is_gap, self.report.gaps)
+                column = (column if kind == "date" else column.astype("float64")).mask(is_gap)
+        if kind == "date":
+            return column.to_numpy(dtype="datetime64[ns]")
         is_plain = isinstance(column.dtype, np.dtype) and column.dtype != object
         return np.asarray(column if is_plain else column.astype("float64"))
+
+    def _count(self, text: str, rows: Any, notes: dict[str, dict[str, int]]) -> None:
+        """Adds to some notes how many rows have a text."""
+        n = int(np.sum(rows if self.times is None else self.times[np.asarray(rows)]))
+        if n:
+            counts = notes.setdefault(self.name, {})
+            counts[text] = counts.get(text, 0) + n
 
     def _read_texts(self, column: pd.Series) -> Any:
         """What texts are, decided by the distinct ones; and their values."""
@@ -183,9 +175,8 @@ class ColumnReader:
             form, other = date_format([name for name in names if name not in MISSING_TEXTS])
         if form:
             return self._dates_of(named, form, other)
-        gaps = [name for name in names if name in MISSING_TEXTS]
-        if gaps:
-            self.report.named[self.name] = {n: self._n_rows(named == n) for n in gaps}
+        for text in (name for name in names if name in MISSING_TEXTS):
+            self._count(text, named == text, self.report.named)
         return named
 
     def _numbers_of(
@@ -218,7 +209,7 @@ class ColumnReader:
         """Categories without those that mean a missing value."""
         gone = [str(name) for name in named.categories if name in texts]
         for name in gone:
-            self._count(name, named == name)
+            self._count(name, named == name, self.report.gaps)
         return named.remove_categories(gone) if gone else named
 
 

@@ -18,7 +18,7 @@ from collections import Counter
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -111,17 +111,6 @@ class Dialect:
     titles: int = 0
     footer: tuple[str, ...] = ()
 
-    def options(self) -> dict[str, Any]:
-        """As `pandas.read_csv` takes them."""
-        return {
-            **self.format(),
-            "encoding": self.encoding,
-            "sep": self.sep,
-            "decimal": self.decimal,
-            "header": None,
-            "skiprows": self.above,
-        }
-
     def format(self) -> dict[str, Any]:
         """What pandas and the csv module call alike."""
         return {
@@ -170,12 +159,9 @@ def find_dialect(path: Path, options: ReadingOptions | None = None) -> Dialect:
 
 @lru_cache(maxsize=64)
 def _find(path: Path, options: ReadingOptions, _time: int, _size: int) -> Dialect:
-    encoding, end = _encoding(path, options)
-    with opened(path) as file:
-        text = io.TextIOWrapper(file, encoding=encoding, newline="")
-        sample = text.read(_SAMPLE)
-        text.detach()
+    encoding, sample, end = _encoding(path, options)
     whole = sample if len(sample) < _SAMPLE else sample[: sample.rfind("\n") + 1]
+    whole = whole.lstrip("\ufeff")
     if not whole.strip("\ufeff\r\n \t"):
         raise ValueError(f"{path.name} is empty")
     dialect, rows = _structure(whole, encoding, options, path.name.lower())
@@ -184,43 +170,34 @@ def _find(path: Path, options: ReadingOptions, _time: int, _size: int) -> Dialec
     records = [rows[place] for place in filled]
     if not records:
         raise ValueError(f"{path.name} has no rows below --skip-rows")
-    header = find_header(records, is_named=options.skip_rows is not None)
+    header, titles, n_above = find_header(records, is_named=options.skip_rows is not None)
     last = _rows(end, dialect, _SAMPLE)
-    footer = find_footer(last[1:] if len(end) == _END else last, len(header.names))
-    values = records[header.titles + header.rows :]
+    footer = find_footer(last[1:] if len(end) == _END else last, len(header))
+    values = records[n_above:]
     values = values[: len(values) - len(footer)] if len(rows) < _SAMPLE_RECORDS else values
-    names = _padded(header.names, values)
-    if len(names) == len(header.names):
+    names = _padded(header, values)
+    if len(names) == len(header):
         _check_width(path.name, dialect, names, values, options)
     return replace(
         dialect,
         decimal=options.decimal or _decimal(dialect, values),
         names=tuple(name.strip() for name in names),
-        above=(options.skip_rows or 0) + filled[header.titles + header.rows - 1] + 1,
-        titles=(options.skip_rows or 0) + (filled[header.titles] if header.titles else 0),
+        above=(options.skip_rows or 0) + filled[n_above - 1] + 1,
+        titles=(options.skip_rows or 0) + (filled[titles] if titles else 0),
         footer=footer,
     )
 
 
-class Header(NamedTuple):
-    """Where the names of the columns are.
-
-    Attributes:
-        titles: rows above them.
-        rows: how many rows they take.
-        names: the names.
-    """
-
-    titles: int
-    rows: int
-    names: list[str]
-
-
-def find_header(records: Sequence[Sequence[str]], *, is_named: bool = False) -> Header:
+def find_header(
+    records: Sequence[Sequence[str]], *, is_named: bool = False
+) -> tuple[list[str], int, int]:
     """The header of a table: its first row, unless titles or merged cells are above it.
 
     A row is a title if at most half of its fields are filled, and a row of distinct texts that
     fills nearly all fields follows. Names in two rows, as merged cells leave them, are joined.
+
+    Returns:
+        The names, how many rows are above them, and how many are above the first row of values.
     """
     width = Counter(len(record) for record in records).most_common(1)[0][0]
     start = 0
@@ -236,8 +213,8 @@ def find_header(records: Sequence[Sequence[str]], *, is_named: bool = False) -> 
         joined = [low.strip() or high.strip() for low, high in zip(below, names, strict=True)]
         is_split = all(below[i].strip() for i, gap in enumerate(gaps) if gap)
         if is_split and _are_names(joined, width) and not any(map(_is_number, below)):
-            return Header(start, 2, joined)
-    return Header(start, 1, names)
+            return joined, start, start + 2
+    return names, start, start + 1
 
 
 def find_footer(records: Sequence[Sequence[str]], width: int) -> tuple[str, ...]:
@@ -277,27 +254,27 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
         yield file
 
 
-def _encoding(path: Path, options: ReadingOptions) -> tuple[str, str]:
-    """The first encoding that the whole file is in, and the end of the text."""
+def _encoding(path: Path, options: ReadingOptions) -> tuple[str, str, str]:
+    """The first encoding that the whole file is in, and the start and the end of the text."""
     with opened(path) as file:
         start = file.read(_BLOCK)
     if options.encoding is not None:
         named = codecs.lookup(options.encoding).name
-        fault, end = _decoded(path, named)
+        fault, sample, end = _decoded(path, named)
         if fault is not None:
             raise ValueError(
                 f"{path.name} cannot be read as a table: byte {fault} is not {options.encoding}; "
                 "omit --encoding to detect it, or name another"
             )
-        return "utf-8-sig" if named == "utf-8" else named, end
+        return "utf-8-sig" if named == "utf-8" else named, sample, end
     marked = next((name for mark, name in _MARKED.items() if start.startswith(mark)), None)
     nulls = [start[place::2].count(0) / max(1, len(start) / 2) for place in (0, 1)]
     if marked is None and max(nulls) > _MOST_NULLS:  # of every two bytes one is 0, in Latin texts
         marked = "utf-16-be" if nulls[0] > nulls[1] else "utf-16-le"
     for name in [marked] if marked else ["utf-8", "cp1252"]:
-        fault, end = _decoded(path, name)
+        fault, sample, end = _decoded(path, name)
         if fault is None and (marked or b"\0" not in start):
-            return name, end
+            return name, sample, end
     if b"\0" in start:
         raise ValueError(
             f"{path.name} cannot be read as a table: it contains NUL bytes. Export it again as CSV "
@@ -309,19 +286,21 @@ def _encoding(path: Path, options: ReadingOptions) -> tuple[str, str]:
     )
 
 
-def _decoded(path: Path, encoding: str) -> tuple[int | None, str]:
-    """Where the file is not in this encoding, None if it is; and the end of its text."""
+def _decoded(path: Path, encoding: str) -> tuple[int | None, str, str]:
+    """Where the file is not in this encoding, None if it is; and the start and end of its text."""
     decoder = codecs.getincrementaldecoder(encoding)()
-    done, end = 0, ""
+    done, sample, end = 0, "", ""
     with opened(path) as file:
         while True:
             block = file.read(_BLOCK)
             try:
-                end = (end + decoder.decode(block, final=not block))[-_END:]
+                text = decoder.decode(block, final=not block)
             except UnicodeError as error:
-                return done + int(getattr(error, "start", 0)), ""
+                return done + int(getattr(error, "start", 0)), "", ""
+            sample += text[: _SAMPLE - len(sample)]
+            end = (end + text)[-_END:]
             if not block:
-                return None, end
+                return None, sample, end
             done += len(block)
 
 
@@ -333,10 +312,14 @@ def _structure(
     if name.endswith((".tsv", ".tsv.gz", ".tab")):
         separators.sort(key=lambda one: one != "\t")
     escape = "\\" if '\\"' in sample else None
+    lines = sample.split("\n", 10)[:10]
     candidates = []
     for separator in separators:
+        usual = Counter(line.count(separator) for line in lines).most_common(1)[0][0]
+        header = next(line for line in lines if line.count(separator) == usual)
+        is_spaced = f"{separator} " in header
         for quote in '"' if '"' in sample or "'" not in sample else "\"'":
-            dialect = Dialect(encoding, separator, ".", quote, escape, _spaced(sample, separator))
+            dialect = Dialect(encoding, separator, ".", quote, escape, is_spaced)
             rows = _rows(sample, dialect)
             widths = Counter(len(row) for row in rows if any(field.strip() for field in row))
             width, n = widths.most_common(1)[0] if widths else (0, 0)
@@ -346,14 +329,6 @@ def _structure(
             candidates.append(((width > 1, round(alike, 2), width, rank), dialect, rows))
     _, dialect, rows = max(candidates, key=lambda candidate: candidate[0])
     return dialect, rows
-
-
-def _spaced(sample: str, separator: str) -> bool:
-    """Whether spaces follow separators in the first line of the usual width."""
-    lines = sample.split("\n", 10)[:10]
-    usual = Counter(line.count(separator) for line in lines).most_common(1)[0][0]
-    header = next(line for line in lines if line.count(separator) == usual)
-    return f"{separator} " in header
 
 
 def _all_quoted(sample: str, separator: str) -> bool:

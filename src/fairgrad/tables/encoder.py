@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from fairgrad.columns import as_pandas
 from fairgrad.tables.column import READING, ReadingReport
 from fairgrad.tables.features import MISSING, Oddities, TableFeature, choose_features, read_features
-from fairgrad.tables.reading import check_distinct, plain_frame, read_counted
+from fairgrad.tables.reading import check_distinct, plain_frame, typed_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,9 +86,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # no
 
     def _frame(self, X: Any) -> pd.DataFrame:
         """A frame read as files are: texts that are numbers or dates become these."""
-        frame = as_pandas(X)
-        if not isinstance(frame, pd.DataFrame):
-            raise TypeError(f"X: expected a data frame, got {type(X).__name__}.")
+        frame = _data_frame(X)
         check_distinct(frame.columns, "X")
         if not len(frame):
             raise ValueError("X: expected some rows, got none.")
@@ -96,7 +94,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # no
         frame.columns = pd.Index([str(name) for name in frame.columns])
         if READING in frame.attrs:
             return frame
-        return read_counted(frame, ReadingReport(missing=tuple(map(str, self.missing))))
+        report = ReadingReport(missing=tuple(map(str, self.missing)))
+        return typed_table(frame.items(), report)
 
     def fit_features(self, frame: pd.DataFrame, prefix: str = "") -> pd.DataFrame:
         """Fits a table that `read_table` has read, and gives its features.
@@ -110,17 +109,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # no
         self.feature_names_in_ = np.array([str(name) for name in frame.columns], dtype=object)
         self.n_features_in_ = len(self.feature_names_in_)
         self.features_: list[TableFeature] = features
-        self.features_ = self._within(columns, None)
+        self.features_ = self.narrowed(columns).features_
         return columns
 
-    def narrowed(self, features: pd.DataFrame, rows: NDArray[Any]) -> TableEncoder:
-        """The same encoder, with medians and ranges of some rows alone."""
-        narrow = copy.copy(self)
-        narrow.features_ = self._within(features, rows)
-        return narrow
-
-    def _within(self, features: pd.DataFrame, rows: NDArray[Any] | None) -> list[TableFeature]:
-        kept = []
+    def narrowed(self, features: pd.DataFrame, rows: NDArray[Any] | None = None) -> TableEncoder:
+        """The same encoder, with the medians and ranges of some rows, or of all."""
+        narrow, kept = copy.copy(self), []
         for feature in self.features_:
             if feature.kind == "category":
                 kept.append(feature)
@@ -130,7 +124,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # no
             known = known if len(known) else pd.Series([0.0])
             median, low, high = (float(f()) for f in (known.median, known.min, known.max))
             kept.append(replace(feature, median=median, low=low, high=high))
-        return kept
+        narrow.features_ = kept
+        return narrow
 
     @property
     def columns_(self) -> list[str]:
@@ -156,9 +151,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # no
             ValueError: if a column is missing, or holds texts instead of numbers.
         """
         check_is_fitted(self, "features_")
-        frame = as_pandas(X)
-        if not isinstance(frame, pd.DataFrame):
-            raise TypeError(f"X: expected a data frame, got {type(X).__name__}.")
+        frame = _data_frame(X)
         features, _ = self.read(plain_frame(frame))
         names = self.get_feature_names_out()
         return pd.DataFrame(self.encode(features), index=frame.index, columns=names, copy=False)
@@ -215,6 +208,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # no
             matrix[:, place : place + width] = block.encode(chosen)
             place += width
         return matrix
+
+
+def _data_frame(X: Any) -> pd.DataFrame:
+    frame = as_pandas(X)
+    if not isinstance(frame, pd.DataFrame):
+        raise TypeError(f"X: expected a data frame, got {type(X).__name__}.")
+    return frame
 
 
 class FeatureBlock(NamedTuple):

@@ -85,18 +85,6 @@ class TableFeature:
         """The column of the table that it is read from."""
         return self.name if self.date is None else self.date.column
 
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> TableFeature:
-        """The inverse of `dataclasses.asdict`, also after JSON."""
-        date = values.get("date")
-        return cls(
-            **{
-                **values,
-                "values": tuple(values["values"]),
-                "date": None if date is None else DatePart(**date),
-            }
-        )
-
 
 def choose_features(
     frame: pd.DataFrame, categorical: Sequence[str] = (), keep: Sequence[str] = (), prefix: str = ""

@@ -28,6 +28,9 @@ MOST_ROWS = 20_000
 FEWEST_ROWS = 25
 """Of both kinds, for a hint; fewer are too few."""
 
+COPIES_SHARE = 0.05
+"""With fewer identical rows than this share, they are copies; else different people."""
+
 SENTINELS = (-1, -7, -8, -9, -99, -999, -9999, 99, 999, 9999, 99999, 999999)
 SENTINEL_DAYS = ("1900-01-01", "1899-12-31", "9999-12-31", "2999-12-31")
 SENTINEL_TEXTS = re.compile(
@@ -179,8 +182,19 @@ def repeated_identifiers(frame: pd.DataFrame) -> list[str]:
     return sentences
 
 
-def first_copies(frame: pd.DataFrame) -> NDArray[np.int64]:
-    """(n,) the number of the first row that is identical to each row."""
+def find_copies(frame: pd.DataFrame) -> tuple[NDArray[np.int64] | None, list[str]]:
+    """(n,) the number of the first row that is identical to each row, and a hint.
+
+    The numbers are None if there are no copies, or so many that they are people of their own.
+    """
     hashes = pd.util.hash_pandas_object(frame, index=False).to_numpy()
     _, first, place = np.unique(hashes, return_index=True, return_inverse=True)
-    return np.asarray(first[place], dtype=np.int64)
+    copies, n_rows = np.asarray(first[place], dtype=np.int64), len(frame)
+    n_copies = int((copies != np.arange(n_rows)).sum())
+    if not n_copies or n_copies > n_rows / 2:
+        return None, []
+    are_copies = n_copies < COPIES_SHARE * n_rows
+    verb = "is an exact copy" if n_copies == 1 else "are exact copies"
+    kept = " Copies are kept on the same side of the split." if are_copies else ""
+    hint = f"{n_copies:,} of {counted(n_rows, 'row')} {verb} of another row.{kept}"
+    return copies if are_copies else None, [hint]

@@ -18,7 +18,7 @@ import zipfile
 import zlib
 from collections.abc import Sequence
 from contextlib import nullcontext
-from functools import lru_cache
+from functools import lru_cache, partial
 from glob import glob
 from importlib import import_module
 from importlib.util import find_spec
@@ -42,7 +42,7 @@ from fairgrad.tables.values import column_kind, parse_numbers, value_name
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from numpy.typing import NDArray
+    from fairgrad.tables.column import Times
 
     PieceReader = Callable[[Sequence[str] | None, Sequence[str]], Iterator[pd.DataFrame]]
     """Gives the pieces of a table: some columns, or all; and some columns as texts."""
@@ -323,15 +323,9 @@ def read_table(
         FileNotFoundError: if there is no such file.
     """
     options = options or ReadingOptions()
-
-    def read(names: Sequence[str] | None, as_texts: Sequence[str]) -> Iterator[pd.DataFrame]:
-        for piece in pieces(table, names, as_texts, options=options):
-            if done is not None:
-                done(piece.attrs.get("done", 0.0))
-            yield piece
-
-    missing = options.missing
-    return read_pieces(read, table_name(table), columns, missing=missing, texts=texts)
+    read = partial(pieces, table, options=options)
+    how: dict[str, Any] = {"missing": options.missing, "texts": texts, "done": done}
+    return read_pieces(read, table_name(table), columns, **how)
 
 
 def read_pieces(
@@ -341,6 +335,7 @@ def read_pieces(
     *,
     missing: tuple[str, ...] = (),
     texts: Sequence[str] = (),
+    done: Callable[[float], object] | None = None,
 ) -> pd.DataFrame:
     """A whole table from pieces of it, as `read_table` reads one; `read` may be called twice.
 
@@ -348,26 +343,28 @@ def read_pieces(
         ValueError: if the table holds no rows.
     """
     report = ReadingReport(missing=missing)
-    gathered = _gathered(read(columns, texts), report)
+    gathered = _gathered(read(columns, texts), report, done)
     mixed = [
         label for label, rows in gathered.items() if len({_dtype_kind(r) for r in rows} - {""}) > 1
     ]
     if mixed:  # what looked like numbers in one piece was none in another
-        gathered |= _gathered(read(mixed, mixed), report)
+        gathered |= _gathered(read(mixed, mixed), report, done)
     if not any(len(rows) for rows in next(iter(gathered.values()), ())):
         raise ValueError(f"{name} has no rows")
-    data = {}
-    for label in list(gathered):  # given up one by one, so that the table is not in memory twice
-        reader = ColumnReader(label, report, as_text=label in texts)
-        data[label] = reader.read(_joined(gathered.pop(label)))
-    return _framed(data, report)
+    # Given up one by one, so that the table is not in memory twice.
+    columns_read = ((label, _joined(gathered.pop(label))) for label in list(gathered))
+    return typed_table(columns_read, report, texts=texts)
 
 
-def _gathered(read: Iterable[pd.DataFrame], report: ReadingReport) -> dict[str, list[pd.Series]]:
+def _gathered(
+    read: Iterable[pd.DataFrame], report: ReadingReport, done: Callable[[float], object] | None
+) -> dict[str, list[pd.Series]]:
     """The pieces of each column; texts are categories, so that each is kept once."""
     gathered: dict[str, list[pd.Series]] = {}
     for piece in read:
         report.note_piece(piece)
+        if done is not None:
+            done(piece.attrs.get("done", 0.0))
         for label in map(str, piece.columns):
             rows = piece[label]
             is_text = _dtype_kind(rows) == "text"
@@ -401,28 +398,32 @@ def _joined(pieces_read: Sequence[pd.Series]) -> pd.Series:
     return pd.concat(pieces_read, ignore_index=True)
 
 
-def _framed(data: dict[str, Any], report: ReadingReport) -> pd.DataFrame:
+def typed_table(
+    columns: Iterable[tuple[Any, pd.Series]],
+    report: ReadingReport,
+    *,
+    texts: Sequence[str] = (),
+    times: Times = None,
+) -> pd.DataFrame:
+    """A table whose columns are read for what their values are.
+
+    What a column holds is found from its distinct values, so it is the same for all rows of a table
+    and for a query's answer, which has one row per combination of values.
+
+    Args:
+        columns: names and values.
+        report: the notes on the files, and their decimal mark; gets the notes on the columns.
+        texts: columns to leave as texts.
+        times: (n,) how many rows of the table each row stands for; None for one.
+    """
+    data = {}
+    for label, column in columns:
+        name = str(label)
+        reader = ColumnReader(name, report, as_text=name in texts, times=times)
+        data[name] = reader.read(column)
     frame = pd.DataFrame(data, copy=False)
     frame.attrs[READING] = report
     return frame
-
-
-def read_counted(
-    answer: pd.DataFrame, report: ReadingReport, times: NDArray[np.int64] | None = None
-) -> pd.DataFrame:
-    """The distinct rows of a table, read as `read_table` would read all of them.
-
-    What a column holds is found from its distinct values, so it is the same for the table and for
-    a query's answer.
-
-    Args:
-        answer: one row per combination of values.
-        report: the notes on the files, and their decimal mark; gets the notes on the columns.
-        times: (n,) how many rows of the table each row stands for; None for one.
-    """
-    names = map(str, answer.columns)
-    data = {name: ColumnReader(name, report, times=times).read(answer[name]) for name in names}
-    return _framed(data, report)
 
 
 def pieces(
@@ -493,9 +494,17 @@ def _csv(
     try:
         dialect = find_dialect(path, options)
         note = dialect.sentence(path.name, "".join(path.suffixes[:1]).lower())
-        how |= {"chunksize": rows, "names": all_named(dialect.names, path.name)}
-        how["compression"] = _COMPRESSIONS.get(path.suffix.lower())
-        with path.open("rb") as file, pd.read_csv(file, **dialect.options(), **how) as reader:
+        how |= dialect.format() | {
+            "encoding": dialect.encoding,
+            "sep": dialect.sep,
+            "decimal": dialect.decimal,
+            "header": None,
+            "names": all_named(dialect.names, path.name),
+            "skiprows": dialect.above,
+            "chunksize": rows,
+            "compression": _COMPRESSIONS.get(path.suffix.lower()),
+        }
+        with path.open("rb") as file, pd.read_csv(file, **how) as reader:
             for piece in _without_last(reader, len(dialect.footer)):
                 # Chosen here: pandas' usecols would pass over faulty rows.
                 chosen = piece if columns is None else piece[known_columns(columns, piece.columns)]
@@ -581,15 +590,15 @@ def _excel(path: Path, options: ReadingOptions) -> tuple[pd.DataFrame, str]:
     def texts(rows: pd.DataFrame) -> list[list[str]]:
         return [["" if pd.isna(v) else value_name(v) for v in row] for row in rows.to_numpy(object)]
 
-    header = find_header(texts(frame.head(200)), is_named=options.skip_rows is not None)
-    n_above = header.titles + header.rows
+    is_named = options.skip_rows is not None
+    names, n_titles, n_above = find_header(texts(frame.head(200)), is_named=is_named)
     footer = find_footer(texts(frame.iloc[n_above:].tail(20)), frame.shape[1])
-    titles = int(frame.index[header.titles]) if header.titles or options.skip_rows else 0
+    titles = int(frame.index[n_titles]) if n_titles or options.skip_rows else 0
     notes = layout_sentences(path.name, titles, footer)
     if len(sheets) > 1 and options.sheet is None:
         notes.append(f"{path.name}: the sheet {sheet!r} is read; it has {', '.join(sheets)}.")
     frame = frame.iloc[n_above : len(frame) - len(footer)].reset_index(drop=True)
-    frame.columns = pd.Index(header.names)
+    frame.columns = pd.Index(names)
     return frame, " ".join(notes)
 
 

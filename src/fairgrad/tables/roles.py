@@ -14,7 +14,7 @@ import pandas as pd
 from fairgrad.measures import desirable_labels
 from fairgrad.splitting import TEST, SplitRows, folds, three_parts
 from fairgrad.tables.column import ReadingReport, checked_column
-from fairgrad.tables.hints import first_copies, hints, repeated_identifiers, sentinel_hints
+from fairgrad.tables.hints import find_copies, hints, repeated_identifiers, sentinel_hints
 from fairgrad.tables.values import (
     MOST_VALUES,
     as_categories,
@@ -38,9 +38,6 @@ if TYPE_CHECKING:
 
     from fairgrad.tables.column import Times
     from fairgrad.tables.encoder import TableEncoder
-
-COPIES_SHARE = 0.05
-"""With fewer identical rows than this share, they are copies; else different people."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,15 +70,6 @@ class LabelledTable:
     def values(self) -> list[str]:
         """The values of the label, the desirable one last."""
         return [str(value) for value in self.label.cat.categories]
-
-    def labels(self, rows: NDArray[Any]) -> pd.Series:
-        """The labels of some rows as texts."""
-        texts = np.asarray(self.label.iloc[rows], dtype=object)
-        return pd.Series(texts, name=self.label.name, dtype=object)
-
-    def groups(self, rows: NDArray[Any]) -> pd.DataFrame:
-        """The sensitive values of some rows."""
-        return self.sensitive.iloc[rows].reset_index(drop=True)
 
     @property
     def cell(self) -> NDArray[Any]:
@@ -211,9 +199,7 @@ class ColumnRoles:
         features = encoder.fit_features(usable, "--")
         n_left_out = len(frame) - len(rows)
         sources = {feature.name: feature.column for feature in encoder.features_}
-        copies = first_copies(labelled)
-        n_copies = int((copies != np.arange(len(copies))).sum())
-        are_copies = 0 < n_copies < COPIES_SHARE * len(copies)
+        copies, copies_hint = find_copies(labelled)
         why = report.gap_words(self.target)
         left_out = f"{counted(n_left_out, 'row')} left out (no {self.target}{why})."
         unknown = {str(name): int(groups[name].isna().sum()) for name in groups}
@@ -229,11 +215,9 @@ class ColumnRoles:
             *hints(label, groups, features, sources),
             *sentinel_hints(labelled.drop(columns=[self.target, *encoder.left_out_])),
             *repeated_identifiers(usable),
-            *_copies_hint(n_copies, len(copies), are_copies=are_copies),
+            *copies_hint,
         )
-        return LabelledTable(
-            label, groups, features, encoder, told, rows, copies if are_copies else None
-        )
+        return LabelledTable(label, groups, features, encoder, told, rows, copies)
 
     def merged(
         self, frame: pd.DataFrame, times: Times = None, *, is_only: bool = True
@@ -364,38 +348,37 @@ class ColumnRoles:
 
     def groups(self, frame: pd.DataFrame, times: Times = None) -> pd.DataFrame:
         """The sensitive columns as named categories; missing values stay missing."""
-        return pd.DataFrame(
-            {name: self._group_column(frame, name, times) for name in self.sensitive}
-        )
-
-    def _group_column(self, frame: pd.DataFrame, name: str, times: Times) -> pd.Series:
-        column = frame[name]
-        known = column.dropna()
-        if known.empty and not self.is_part:
-            raise ValueError(f"the sensitive column {name!r} has no values")
-        if name in self.bins:
-            return _binned(column, self.bins[name], is_part=self.is_part)
-        column = checked_column(frame, name, self.categorical, "--")
-        distinct, n_rows = known.nunique(), _n_known(column, times)
-        if is_quantity(column):
-            edge = short_number(round(float(known.median()), 2 if known.abs().max() < 10 else 0))
-            raise ValueError(
-                f"the sensitive column {name!r} has {distinct:,} different numbers; "
-                f'group them, for example with --bins "{name}={edge}"'
-            )
-        names_rows = distinct == n_rows or identifies_rows(column, n_rows)
-        if (names_rows and not self.is_part) or distinct > MOST_VALUES:
-            raise ValueError(
-                f"the sensitive column {name!r} has {distinct:,} different values in "
-                f"{n_rows:,} rows; a group needs many rows, so merge values or name another "
-                "column"
-            )
-        if distinct < 2 and not self.is_part:
-            raise ValueError(
-                f"the sensitive column {name!r} has one value only, {known.tolist()[0]!r}: "
-                "there are no groups to compare"
-            )
-        return self._named(column)
+        groups = {}
+        for name in self.sensitive:
+            known = frame[name].dropna()
+            if known.empty and not self.is_part:
+                raise ValueError(f"the sensitive column {name!r} has no values")
+            if name in self.bins:
+                groups[name] = _binned(frame[name], self.bins[name], is_part=self.is_part)
+                continue
+            column = checked_column(frame, name, self.categorical, "--")
+            distinct, n_rows = known.nunique(), _n_known(column, times)
+            if is_quantity(column):
+                digits = 2 if known.abs().max() < 10 else 0
+                edge = short_number(round(float(known.median()), digits))
+                raise ValueError(
+                    f"the sensitive column {name!r} has {distinct:,} different numbers; "
+                    f'group them, for example with --bins "{name}={edge}"'
+                )
+            names_rows = distinct == n_rows or identifies_rows(column, n_rows)
+            if (names_rows and not self.is_part) or distinct > MOST_VALUES:
+                raise ValueError(
+                    f"the sensitive column {name!r} has {distinct:,} different values in "
+                    f"{n_rows:,} rows; a group needs many rows, so merge values or name another "
+                    "column"
+                )
+            if distinct < 2 and not self.is_part:
+                raise ValueError(
+                    f"the sensitive column {name!r} has one value only, {known.tolist()[0]!r}: "
+                    "there are no groups to compare"
+                )
+            groups[name] = self._named(column)
+        return pd.DataFrame(groups)
 
     def _named(self, column: pd.Series) -> pd.Series:
         return column if column.name in self.categorical else as_categories(column)
@@ -410,11 +393,17 @@ def _n_known(column: pd.Series, times: Times) -> int:
 def check_named(wanted: Iterable[str], names: Sequence[str], argument: str) -> None:
     """Refuses a column that the table lacks; names near it are suggested."""
     for name in wanted:
-        if name not in names:
-            raise ValueError(
-                f"{argument} names the column {name!r}, which the table lacks; "
-                f"{_suggestion(name, names, argument)}"
-            )
+        if name in names:
+            continue
+        listed = [column.strip() for column in name.split(",")]
+        lower = {known.lower(): known for known in names}
+        near = [lower[match] for match in get_close_matches(name.lower(), lower, n=3, cutoff=0.5)]
+        hint = f"its columns are {', '.join(names[:10])}{', ...' if len(names) > 10 else ''}"
+        if set(listed) <= set(names):
+            hint = f"use {' '.join(f'{argument} {column}' for column in listed)}"
+        elif near:
+            hint = "did you mean " + " or ".join(repr(known) for known in near) + "?"
+        raise ValueError(f"{argument} names the column {name!r}, which the table lacks; {hint}")
 
 
 def number_column(frame: pd.DataFrame, name: str, argument: str) -> NDArray[np.float64]:
@@ -422,17 +411,6 @@ def number_column(frame: pd.DataFrame, name: str, argument: str) -> NDArray[np.f
     if column_kind(frame[name]) != "number":
         raise ValueError(f"{argument} names {name!r}, whose values are not numbers")
     return as_numbers(frame[name])
-
-
-def _suggestion(name: str, names: Sequence[str], argument: str) -> str:
-    listed = [column.strip() for column in name.split(",")]
-    if set(listed) <= set(names):
-        return f"use {' '.join(f'{argument} {column}' for column in listed)}"
-    lower = {known.lower(): known for known in names}
-    near = [lower[match] for match in get_close_matches(name.lower(), lower, n=3, cutoff=0.5)]
-    if near:
-        return "did you mean " + " or ".join(repr(known) for known in near) + "?"
-    return f"its columns are {', '.join(names[:10])}{', ...' if len(names) > 10 else ''}"
 
 
 def _plain(value: str) -> str:
@@ -445,14 +423,6 @@ def _meaning(value: str) -> str:
     """The same for values that are likely to mean the same: Yes and y, 1 and 1.0."""
     plain = re.sub(r"(\d+)\.0+", r"\1", _plain(value))
     return {"y": "yes", "n": "no"}.get(plain, plain)
-
-
-def _copies_hint(n_copies: int, n_rows: int, *, are_copies: bool) -> list[str]:
-    if not n_copies or n_copies > n_rows / 2:
-        return []
-    verb = "is an exact copy" if n_copies == 1 else "are exact copies"
-    kept = " Copies are kept on the same side of the split." if are_copies else ""
-    return [f"{n_copies:,} of {counted(n_rows, 'row')} {verb} of another row.{kept}"]
 
 
 def _binned(column: pd.Series, bins: Sequence[float], *, is_part: bool) -> pd.Series:

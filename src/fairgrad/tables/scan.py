@@ -2,7 +2,7 @@
 
 Folders of Parquet files, also partitioned ones, CSV files and tables of a duckdb database. Only the
 distinct combinations of values come back (`tables/sql.py`), and are read as the rows would be
-(`tables/reading.py` `read_counted`). What duckdb would read otherwise than `read_table` does, is
+(`tables/reading.py` `typed_table`). What duckdb would read otherwise than `read_table` does, is
 left to that: `open_scan` and `Scan.count` raise `ScanError`.
 """
 
@@ -27,9 +27,9 @@ from fairgrad.tables.reading import (
     is_parquet,
     one_line,
     plain_frame,
-    read_counted,
     table_files,
     table_name,
+    typed_table,
 )
 from fairgrad.tables.sql import (
     INFINITE,
@@ -175,7 +175,7 @@ class Scan:
         report = ReadingReport(
             files=list(self.notes), decimal=self.decimal, missing=self.options.missing
         )
-        frame = read_counted(raw[keys], report, times)
+        frame = typed_table(raw[keys].items(), report, times=times)
         self._check_texts(query, raw, times, report)
         for name, edges in query.bins.items():
             self._refuse_infinite(raw[name] == INFINITE, times, name)

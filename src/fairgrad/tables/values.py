@@ -94,23 +94,17 @@ def parse_numbers(texts: Sequence[str], decimal: str = ".") -> NDArray[np.float6
         plain = plain.where(~plain.str.contains(".", regex=False), "")
         plain = plain.str.replace(decimal, ".", regex=False)
     numbers = np.array(pd.to_numeric(plain, errors="coerce"), dtype=np.float64)
-    pattern = _decorated(decimal)
+    between = r"[,\x20\u00a0\u202f']" if decimal == "." else r"[.\x20\u00a0\u202f']"
+    pattern = re.compile(
+        rf"(?P<sign>[+-]?){_MARKS}?\s?(?P<whole>\d{{1,3}}(?P<mark>{between})\d{{3}}(?:(?P=mark)\d{{3}})*|\d+)"
+        rf"(?P<part>{re.escape(decimal)}\d+)?\s?(%|{_MARKS})?"
+    )
     for place in np.flatnonzero(np.isnan(numbers)).tolist():
         match = pattern.fullmatch(texts[place])
         if match:
             digits = re.sub(r"\D", "", match["whole"])
             numbers[place] = float(f"{match['sign']}{digits}.{(match['part'] or '0').lstrip('.,')}")
     return numbers
-
-
-def _decorated(decimal: str) -> re.Pattern[str]:
-    between = (r"[, \u00a0\u202f']" if decimal == "." else r"[. \u00a0\u202f']").replace(
-        " ", r"\x20"
-    )
-    return re.compile(
-        rf"(?P<sign>[+-]?){_MARKS}?\s?(?P<whole>\d{{1,3}}(?P<mark>{between})\d{{3}}(?:(?P=mark)\d{{3}})*|\d+)"
-        rf"(?P<part>{re.escape(decimal)}\d+)?\s?(%|{_MARKS})?"
-    )
 
 
 def kind_of_texts(texts: Sequence[str], decimal: str = ".") -> tuple[str, NDArray[Any] | None]:
