@@ -45,7 +45,11 @@ def as_pandas(data: Any) -> Any:
     homes = {cls.__module__.partition(".")[0] for cls in type(data).__mro__[:-1]}
     if homes & OURS:
         return data
-    data = _whole_table(data)
+    arrow = sys.modules.get("pyarrow")
+    if arrow is not None and isinstance(data, arrow.RecordBatch):  # narwhals knows whole tables
+        data = arrow.Table.from_batches([data])
+    elif arrow is not None and isinstance(data, arrow.Array):
+        data = arrow.chunked_array([data])
     import narwhals.stable.v2 as nw  # noqa: PLC0415 - most users never give it anything to do
 
     table = nw.from_native(data, pass_through=True, allow_series=True)
@@ -61,16 +65,6 @@ def as_column(data: Any) -> Any:
     """The same of one column: a table with nothing else is that column (no series is lazy)."""
     column = as_pandas(data)
     return column.iloc[:, 0] if column is not data and column.shape[1:] == (1,) else column
-
-
-def _whole_table(data: Any) -> Any:
-    """A piece of an Arrow table as a table, which narwhals knows."""
-    arrow = sys.modules.get("pyarrow")
-    if arrow is not None and isinstance(data, arrow.RecordBatch):
-        return arrow.Table.from_batches([data])
-    if arrow is not None and isinstance(data, arrow.Array):
-        return arrow.chunked_array([data])
-    return data
 
 
 def _pandas_column(column: Any, nw: Any) -> Any:
@@ -171,20 +165,45 @@ def as_array(data: Any) -> NDArray[Any]:
 def encode(column: Any, argument: str, unknown: int | None = UNKNOWN) -> Codes:
     """Codes of a column, values in sorted order, missing values unknown.
 
+    Whole numbers become integers.
+
     Args:
         column: a tensor, array, list, or a series of any library.
         argument: what to call the column in errors.
         unknown: the integer that means "missing", if there is one.
+
+    Raises:
+        TypeError: if the values are of several kinds, which have no common order.
+        ValueError: if there is not one value per row, or they are fractions or too large.
     """
     column = as_pandas(column)
     if _is_series(column) and column.dtype != object:  # objects may have no common order
-        codes, values = column.factorize(sort=True)
-        encoded = Codes(np.asarray(codes, dtype=np.int64), np.asarray(values))
-        if encoded.values.dtype == object:
-            _check_one_kind(encoded.values, argument)
+        codes, values = map(np.asarray, column.factorize(sort=True))
+        if values.dtype == object:
+            _check_one_kind(values, argument)
     else:
-        encoded = _encode_array(as_array(column), argument)
-    return _integer_values(encoded, argument, unknown)
+        codes, values = _encode_array(as_array(column), argument)
+    if values.dtype.kind == "f":
+        fractions = values[~(np.isfinite(values) & (values == np.floor(values)))]
+        if len(fractions):
+            raise ValueError(
+                f"{argument}: expected categories or whole numbers, got values such as "
+                f"{fractions[0]}; bin a continuous column first."
+            )
+    is_integer = values.dtype.kind in "biuf" or (
+        values.dtype.kind == "O" and all(isinstance(v, (int, np.integer)) for v in values)
+    )
+    if not is_integer:
+        return Codes(codes.astype(np.int64, copy=False), values)
+    if len(values) and not -(2**63) <= int(values.min()) <= int(values.max()) < 2**63:
+        raise ValueError(
+            f"{argument}: expected whole numbers of 64 bits, got {values.min()} to {values.max()}; "
+            "give such long numbers as texts."
+        )
+    values = values.astype(np.int64)
+    keep = values != unknown if unknown is not None else np.ones(len(values), dtype=bool)
+    renumbered = np.where(keep, np.cumsum(keep) - 1, UNKNOWN)
+    return Codes(np.append(renumbered, UNKNOWN)[codes], values[keep])
 
 
 def codes_among(
@@ -268,29 +287,3 @@ def _check_one_kind(values: Any, argument: str) -> None:
         raise TypeError(
             f"{argument}: values of one column must be of one kind; got {', '.join(sorted(kinds))}."
         )
-
-
-def _integer_values(encoded: Codes, argument: str, unknown: int | None) -> Codes:
-    """Whole numbers become integers; other floats are refused."""
-    codes, values = encoded
-    if values.dtype.kind == "f":
-        fractions = values[~(np.isfinite(values) & (values == np.floor(values)))]
-        if len(fractions):
-            raise ValueError(
-                f"{argument}: expected categories or whole numbers, got values such as "
-                f"{fractions[0]}; bin a continuous column first."
-            )
-    is_integer = values.dtype.kind in "biuf" or (
-        values.dtype.kind == "O" and all(isinstance(v, (int, np.integer)) for v in values)
-    )
-    if not is_integer:
-        return encoded
-    if len(values) and not -(2**63) <= int(values.min()) <= int(values.max()) < 2**63:
-        raise ValueError(
-            f"{argument}: expected whole numbers of 64 bits, got {values.min()} to {values.max()}; "
-            "give such long numbers as texts."
-        )
-    values = values.astype(np.int64)
-    keep = values != unknown if unknown is not None else np.ones(len(values), dtype=bool)
-    renumbered = np.where(keep, np.cumsum(keep) - 1, UNKNOWN)
-    return Codes(np.append(renumbered, UNKNOWN)[codes], values[keep])

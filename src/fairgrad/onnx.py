@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from importlib.metadata import version
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx
@@ -180,13 +180,8 @@ class GraphWriter:
                     f"model: the column {feature.column!r} holds dates, which ONNX cannot read. "
                     "Fit the model to numbers instead."
                 )
-            is_text = kind == "category" and not feature.numbers
-            known = onnx.TensorProto.STRING if is_text else onnx.TensorProto.DOUBLE
-            self.columns[feature.name] = known
-            if is_text:
-                value = self._texts(feature, len(block.names))
-            elif kind == "category":
-                value = self._codes(feature, len(block.names))
+            if kind == "category":
+                value = self._one_hot(feature, len(block.names))
             else:
                 value = self._numbers(feature, kind, encoder.scaling(feature))
             encoded.append(self.add("Cast", value, to=onnx.TensorProto.FLOAT))
@@ -201,8 +196,11 @@ class GraphWriter:
                 continue
             is_one_hot = type(step).__name__ == "OneHotEncoder"
             if is_one_hot and step.drop is None and not hasattr(step, "infrequent_categories_"):
-                pairs = zip(names, step.categories_, strict=True)
-                hot = [self._one_hot(name, distinct) for name, distinct in pairs]
+                hot = []
+                for name, values in zip(names, step.categories_, strict=True):
+                    texts, is_number = tuple(map(str, values)), values.dtype.kind not in "OSU"
+                    feature = TableFeature(name, "category", texts, numbers=is_number)
+                    hot.append(self._one_hot(feature, len(texts)))
                 outputs += [self.add("Cast", value, to=onnx.TensorProto.DOUBLE) for value in hot]
                 continue
             self.columns |= dict.fromkeys(names, onnx.TensorProto.DOUBLE)
@@ -212,15 +210,11 @@ class GraphWriter:
             outputs.append(value)
         return self.cast(self.add("Concat", *outputs, axis=1), DOUBLE, dtype)
 
-    def _one_hot(self, name: str, values: Any) -> str:
-        """(rows, values) the one-hot encoding of a column."""
-        is_text = np.asarray(values).dtype.kind in "OSU"
-        self.columns[name] = onnx.TensorProto.STRING if is_text else onnx.TensorProto.DOUBLE
-        feature = TableFeature(name, "category", tuple(map(str, values)), numbers=not is_text)
-        return (self._texts if is_text else self._codes)(feature, len(values))
-
-    def _texts(self, feature: Any, width: int) -> str:
-        """(rows, width) the one-hot encoding of texts; an empty text is a missing value."""
+    def _one_hot(self, feature: TableFeature, width: int) -> str:
+        """(rows, width) the one-hot encoding of a column; an empty text is a missing value."""
+        if feature.numbers:
+            return self._codes(feature, width)
+        self.columns[feature.name] = onnx.TensorProto.STRING
         place = {name: code for code, name in enumerate(feature.values)}
         place.setdefault("", len(feature.values) if feature.has_gaps else width)
         code = self.add(
@@ -235,6 +229,7 @@ class GraphWriter:
 
     def _codes(self, feature: Any, width: int) -> str:
         """(rows, width) the one-hot encoding of numbers that are codes of categories."""
+        self.columns[feature.name] = onnx.TensorProto.DOUBLE
         known = [name for name in feature.values if name != OTHER]
         numbers = self.constant(np.array([known], dtype=np.float64))
         columns = [self.add("Equal", feature.name, numbers)]
@@ -249,6 +244,7 @@ class GraphWriter:
 
     def _numbers(self, feature: Any, kind: str, scaling: tuple[float, float]) -> str:
         """(rows, 1) scaled numbers, or the indicator of missing values."""
+        self.columns[feature.name] = onnx.TensorProto.DOUBLE
         is_gap = self.add("IsNaN", feature.name)
         if kind == "missing":
             return self.add("Where", is_gap, *map(self.constant, np.array([[[1.0]], [[-1.0]]])))
@@ -340,20 +336,6 @@ def _write_network(model: Any, graph: GraphWriter, x: str) -> str:
     return value
 
 
-class SplitNode(NamedTuple):
-    """A node of a tree: rows with ``X[feature] <= value`` (or ``<``) go to `left`.
-
-    `left` and `right` are nodes, or the scores of leaves. Missing values go left if `missing_left`
-    is true.
-    """
-
-    feature: int
-    value: float
-    missing_left: bool
-    left: Any
-    right: Any
-
-
 def _write_lightgbm(model: Any, graph: GraphWriter, x: str) -> str:
     trees = model.booster_.dump_model(num_iteration=model.best_iteration_)["tree_info"]
     roots = [_lightgbm_node(tree["tree_structure"]) for tree in trees]
@@ -362,6 +344,7 @@ def _write_lightgbm(model: Any, graph: GraphWriter, x: str) -> str:
 
 
 def _lightgbm_node(node: Mapping[str, Any]) -> Any:
+    """A node of a tree as `_write_trees` takes it."""
     if "leaf_value" in node:
         return float(node["leaf_value"])
     if node["decision_type"] != "<=":
@@ -372,7 +355,7 @@ def _lightgbm_node(node: Mapping[str, Any]) -> Any:
     # Without missing values in training, LightGBM treats them as 0.
     missing_left = node["default_left"] if node["missing_type"] == "NaN" else value >= 0
     children = [_lightgbm_node(node[side]) for side in ("left_child", "right_child")]
-    return SplitNode(int(node["split_feature"]), value, bool(missing_left), *children)
+    return int(node["split_feature"]), value, bool(missing_left), *children
 
 
 def _write_xgboost(model: Any, graph: GraphWriter, x: str) -> str:
@@ -395,6 +378,7 @@ def _write_xgboost(model: Any, graph: GraphWriter, x: str) -> str:
 
 
 def _xgboost_node(tree: Mapping[str, Sequence[Any]], place: int) -> Any:
+    """A node of a tree as `_write_trees` takes it."""
     value, left = tree["split_conditions"][place], tree["left_children"][place]
     if left < 0:
         return float(value)
@@ -402,32 +386,35 @@ def _xgboost_node(tree: Mapping[str, Sequence[Any]], place: int) -> Any:
         _xgboost_node(tree, tree[side][place]) for side in ("left_children", "right_children")
     ]
     feature, missing_left = tree["split_indices"][place], tree["default_left"][place]
-    return SplitNode(int(feature), float(value), bool(missing_left), *children)
+    return int(feature), float(value), bool(missing_left), *children
 
 
 def _write_trees(
     graph: GraphWriter, x: str, roots: Sequence[Any], base: NDArray[Any], mode: int, dtype: Any
 ) -> str:
-    """Adds the sums of the trees' leaves and `base`; tree i belongs to score i mod scores."""
+    """Adds the sums of the trees' leaves and `base`; tree i belongs to score i mod scores.
+
+    A node is the score of a leaf, or (feature, value, whether missing values go left, left, right):
+    rows with ``X[feature] <= value`` (or ``<``) go to the left node, others to the right one.
+    """
     nodes: list[tuple[int, float, bool, int, int, int, int]] = []
     leaves: list[tuple[int, float]] = []
 
     def place(node: Any, score: int) -> tuple[int, int]:
         """Stores a node or leaf; returns its number and whether it is a leaf."""
-        if not isinstance(node, SplitNode):
+        if not isinstance(node, tuple):
             leaves.append((score, node))
             return len(leaves) - 1, 1
         here = len(nodes)
-        nodes.append((node.feature, node.value, node.missing_left, 0, 0, 0, 0))
-        left, right = place(node.left, score), place(node.right, score)
-        nodes[here] = (*nodes[here][:3], *left, *right)
+        nodes.append((*node[:3], 0, 0, 0, 0))
+        left, right = (place(child, score) for child in node[3:])
+        nodes[here] = (*node[:3], *left, *right)
         return here, 0
 
     tree_roots = []
     for number, root in enumerate(roots):
         # A tree with a single leaf becomes a split with two equal leaves.
-        is_leaf = not isinstance(root, SplitNode)
-        split = SplitNode(0, 0.0, True, root, root) if is_leaf else root  # noqa: FBT003 - a tuple
+        split = root if isinstance(root, tuple) else (0, 0.0, True, root, root)
         tree_roots.append(place(split, number % len(base))[0])
     feature, value, missing, *sides = map(list, zip(*nodes, strict=True))
     targets, weights = zip(*leaves, strict=True)

@@ -163,14 +163,33 @@ def load(path: str | os.PathLike[str]) -> Any:
             f"path: {path} is damaged: it has changed since it was written (its checksum differs). "
             "Copy it again, or save the model again."
         )
-    _header(data, path)
+    _check_header(data, path)
     if not is_sealed:
         raise ValueError(f"path: {path} is damaged: its end, with the checksum, is missing.")
     try:
         _check_sizes(data)
     except NO_ARCHIVE as wrong:
         raise ValueError(f"path: {path} was refused: {wrong}.") from wrong
-    return _estimator(data, path)
+    from fairgrad.archive import UnusualArchive, read_archive  # noqa: PLC0415 - to load only
+
+    try:
+        try:
+            model = read_archive(data, TYPES)
+        except UnusualArchive:
+            model = _by_skops(data, path)
+        _unpack(model)
+    except RefusedFileError:
+        raise
+    except ModuleNotFoundError as lacking:
+        install = f"pip install 'fairgrad[{lacking.name}]'"
+        raise ValueError(f"path: {path} needs {lacking.name}: {install}.") from lacking
+    except DAMAGE as wrong:
+        raise ValueError(f"path: {path} is damaged: {wrong!r}.") from wrong
+    if not isinstance(model, BaseEstimator):
+        raise ValueError(  # noqa: TRY004 - the file is wrong, not an argument's type
+            f"path: {path} contains a {type(model).__name__}, not an estimator."
+        )
+    return model
 
 
 def _check_sizes(data: bytes) -> None:
@@ -232,36 +251,13 @@ def _archive(packed: Any) -> bytes:
     return data
 
 
-def _estimator(data: bytes, path: Any) -> BaseEstimator:
-    from fairgrad.archive import UnusualArchive, read_archive  # noqa: PLC0415 - to load only
-
-    try:
-        try:
-            model = read_archive(data, TYPES)
-        except UnusualArchive:
-            model = _by_skops(data, path, TYPES)
-        _unpack(model)
-    except RefusedFileError:
-        raise
-    except ModuleNotFoundError as lacking:
-        install = f"pip install 'fairgrad[{lacking.name}]'"
-        raise ValueError(f"path: {path} needs {lacking.name}: {install}.") from lacking
-    except DAMAGE as wrong:
-        raise ValueError(f"path: {path} is damaged: {wrong!r}.") from wrong
-    if not isinstance(model, BaseEstimator):
-        raise ValueError(  # noqa: TRY004 - the file is wrong, not an argument's type
-            f"path: {path} contains a {type(model).__name__}, not an estimator."
-        )
-    return model
-
-
-def _by_skops(data: bytes, path: Any, places: Mapping[str, str]) -> Any:
+def _by_skops(data: bytes, path: Any) -> Any:
     """Reads an archive with skops, if all its types are trusted."""
     import skops.io  # noqa: PLC0415 - imports all of scikit-learn
     from skops.io.exceptions import UntrustedTypesFoundException  # noqa: PLC0415 - as above
 
     try:
-        return skops.io.loads(_renamed(data, places), trusted=[*TYPES.values(), *ALSO_TRUSTED])
+        return skops.io.loads(_renamed(data, TYPES), trusted=[*TYPES.values(), *ALSO_TRUSTED])
     except UntrustedTypesFoundException as wrong:
         raise RefusedFileError(
             f"path: {path} was refused; nothing of it was loaded. {wrong}"
@@ -287,7 +283,7 @@ def _renamed(archive: bytes, names: Mapping[str, str]) -> bytes:
     return renamed.getvalue()
 
 
-def _header(data: bytes, path: Any) -> dict[str, Any]:
+def _check_header(data: bytes, path: Any) -> None:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as file:
             _check_json(file.getinfo(HEADER))
@@ -305,7 +301,6 @@ def _header(data: bytes, path: Any) -> dict[str, Any]:
             f"path: {path} has format version {number!r}; this fairgrad {version('fairgrad')} "
             f"reads version {FORMAT_VERSION}. {remedy}"
         )
-    return header
 
 
 def _packed(value: Any, copies: dict[int, Any]) -> Any:

@@ -115,7 +115,16 @@ def impact(params: dict[str, Any]) -> int:
     """Shows selection rates and impact ratios."""
     request = AuditRequest.from_options(params)
     source = provenance(request.table)
-    table, people = _impact_table(request)
+    if not request.columns.sensitive and request.model is None:
+        raise ValueError("--sensitive is missing; name the columns of the categories")
+    if request.prediction or not request.score or request.model is not None:
+        refuse_idle({"score": request.score}, ["score"], "beside decisions")
+        people = decided_people(request)
+        table = ImpactTable.from_audit(people.audit(request))
+    else:
+        refuse_idle({"desirable": request.columns.y_desirable}, ["desirable"], "with scores")
+        people = read_people(request, request.columns, request.further)
+        table = _impact_of_scores(people, request, request.score)
     remarks = [one if isinstance(one, str) else one.message for one in people.remarks]
     output.notes([*people.notes, *remarks])
     values = {
@@ -195,17 +204,9 @@ def _compared_columns(
     return model_columns(models[-1], request)
 
 
-def _impact_table(request: AuditRequest) -> tuple[ImpactTable, AuditedPeople]:
-    """Impact ratios of decisions, or of scores, and the rows they are about."""
-    if not request.columns.sensitive and request.model is None:
-        raise ValueError("--sensitive is missing; name the columns of the categories")
-    if request.prediction or not request.score or request.model is not None:
-        refuse_idle({"score": request.score}, ["score"], "beside decisions")
-        people = decided_people(request)
-        return ImpactTable.from_audit(people.audit(request)), people
-    refuse_idle({"desirable": request.columns.y_desirable}, ["desirable"], "with scores")
-    people = read_people(request, request.columns, request.further)
-    score = number_column(people.frame, request.score, "--score")
+def _impact_of_scores(people: AuditedPeople, request: AuditRequest, column: str) -> ImpactTable:
+    """Impact ratios of the scores in a column, or of decisions by a threshold."""
+    score = number_column(people.frame, column, "--score")
     groups = people.columns.groups(people.frame)
     options: dict[str, Any] = {
         "min_group": request.min_group,
@@ -213,10 +214,10 @@ def _impact_table(request: AuditRequest) -> tuple[ImpactTable, AuditedPeople]:
         "reference": request.reference_of(people.columns.sensitive),
     }
     if request.threshold is None:
-        return ImpactTable.from_scores(score, groups, **options), people
+        return ImpactTable.from_scores(score, groups, **options)
     decided = np.asarray(cut_numbers(score, [request.threshold]))
     selected = cut_names([request.threshold])[1]
-    return ImpactTable.from_decisions(decided, groups, y_desirable=selected, **options), people
+    return ImpactTable.from_decisions(decided, groups, y_desirable=selected, **options)
 
 
 def decided_people(request: AuditRequest) -> AuditedPeople:

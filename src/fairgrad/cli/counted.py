@@ -17,7 +17,7 @@ import pandas as pd
 
 from fairgrad.audit.counts import RowCounts
 from fairgrad.cli import output
-from fairgrad.cli.folder import BASELINE, PREDICTED, STORED, check_judged_on, held_out_rows
+from fairgrad.cli.folder import BASELINE, PREDICTED, STORED, check_judged_on
 from fairgrad.cli.people import (
     AuditedPeople,
     check_columns,
@@ -102,11 +102,11 @@ def count_query(request: AuditRequest) -> CountQuery:
     score = further.get("score")
     if score is not None and (request.threshold is None or "prediction" in further):
         raise ScanError("--score with --prediction needs the score of every row")
-    keys = [columns.target, *(name for name in columns.sensitive if name not in columns.bins)]
-    keys += [further["prediction"]] if "prediction" in further else []
+    cells = cell_query(columns)
+    predicted = [further["prediction"]] if "prediction" in further else []
     query = CountQuery(
-        tuple(dict.fromkeys(keys)),
-        bins={name: list(edges) for name, edges in columns.bins.items()},
+        tuple(dict.fromkeys([*cells.keys, *predicted])),
+        bins=cells.bins,
         score=None if score is None else (score, float(request.threshold or 0)),
         weight=further.get("weight"),
         over=(request.time, request.period) if request.time else None,
@@ -128,10 +128,8 @@ def _gather(
     frame, weight = answer.frame, None
     if "weight" in further:
         weight = frame[further["weight"]].to_numpy(dtype=np.float64)
-    wanted = [columns.target, *columns.sensitive, *further.values()]
-    notes = ReadingReport.of(frame).sentences(wanted, gaps=True)
     counts = RowCounts(answer.times.astype(np.float64), weight, answer.squares)
-    return gathered(frame, table, columns, further, models, notes=notes, counts=counts)
+    return gathered(frame, ReadingReport.of(frame), table, columns, further, models, counts)
 
 
 def read_counts(
@@ -231,12 +229,7 @@ def _is_large(table: TableSource) -> bool:
 
 def _held_people(model: SavedModel, columns: ColumnRoles, request: AuditRequest) -> AuditedPeople:
     """The same for rows that are held."""
-
-    def held_out(frame: pd.DataFrame) -> pd.DataFrame:
-        return held_out_rows(frame, str(request.model), request.table, model)
-
-    select = held_out if request.held_out else None
-    people = read_people(request, columns, request.further, [model], select)
+    people = read_people(request, columns, request.further, [model])
     in_order = np.argsort(np.asarray(model.labels, dtype=str))  # as the audit sorts labels
     stored = [f"{STORED}probability of {model.labels[i]}" for i in in_order]
     if stored[0] in people.frame:  # by models that were not kept

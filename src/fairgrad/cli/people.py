@@ -12,6 +12,7 @@ from fairgrad.audit import Audit
 from fairgrad.audit.counts import RowCounts
 from fairgrad.audit.words import conjoined, n_of
 from fairgrad.cli import output
+from fairgrad.cli.folder import held_out_rows
 from fairgrad.cli.request import (
     RATIOS,
     audit_tolerance,
@@ -28,7 +29,7 @@ from fairgrad.tables.roles import ColumnRoles, check_named, number_column
 from fairgrad.tables.values import IDENTIFIER, as_categories, column_kind, is_quantity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -182,11 +183,10 @@ def read_people(
     columns: ColumnRoles,
     further: Mapping[str, str],
     models: Sequence[SavedModel] = (),
-    select: Callable[[pd.DataFrame], pd.DataFrame] | None = None,
 ) -> AuditedPeople:
     """The rows of a table that have a target and all further columns, such as predictions.
 
-    Values of the models' features may be missing. `select` takes some of the rows.
+    Values of the models' features may be missing.
     """
     table, more = request.table, request.search
     known = (text for model in models for text in model.missing)
@@ -202,20 +202,21 @@ def read_people(
     with output.progress_bar(1.0, "reading") as bar:
         read = list(dict.fromkeys([*needed, *ids]))
         frame = read_table(table, read, options=reading, texts=dates, done=bar.update)
-    notes = ReadingReport.of(frame).sentences(wanted, gaps=True)
-    notes += repeated_identifiers(frame[ids]) if ids else []
-    frame = frame if select is None else select(frame)
-    return gathered(frame, table_name(table), columns, further, models, notes=notes)
+    report, repeated = ReadingReport.of(frame), repeated_identifiers(frame[ids])
+    if request.held_out:
+        frame = held_out_rows(frame, str(request.model), table, models[0])
+    people = gathered(frame, report, table_name(table), columns, further, models)
+    people.notes += repeated
+    return people
 
 
 def gathered(
     frame: pd.DataFrame,
+    report: ReadingReport,
     table: str,
     columns: ColumnRoles,
     further: Mapping[str, str],
     models: Sequence[SavedModel] = (),
-    *,
-    notes: Sequence[str] = (),
     counts: RowCounts | None = None,
 ) -> AuditedPeople:
     """The rows of a frame that have a target and all further columns; others are counted."""
@@ -234,7 +235,8 @@ def gathered(
     if counts is not None:
         counts = RowCounts(*(None if n is None else n[keep] for n in counts))  # type: ignore[arg-type] # the first is never None
     frame = frame[keep].reset_index(drop=True)
-    people = AuditedPeople(frame, columns, [], table, left_out, list(notes), counts)
+    notes = report.sentences([columns.target, *columns.sensitive, *further.values()], gaps=True)
+    people = AuditedPeople(frame, columns, [], table, left_out, notes, counts)
     if models:
         labels = dict.fromkeys(label for model in models for label in model.labels)
         people.labels = sorted(labels, key=lambda label: label == models[-1].labels[-1])

@@ -93,6 +93,11 @@ class EncodedRows(NamedTuple):
     s: pd.DataFrame
     weight: NDArray[np.float64] | None = None
 
+    def part(self, rows: slice) -> EncodedRows:
+        """Some of the rows, as views of these."""
+        weight = None if self.weight is None else self.weight[rows]
+        return EncodedRows(self.X[rows], self.y.iloc[rows], self.s.iloc[rows], weight)
+
 
 @dataclass(frozen=True, eq=False)
 class PreparedTable:
@@ -114,7 +119,8 @@ class PreparedTable:
         notes: what the reader should know about the table.
         groups: what is known of the sensitive columns, for a model that looks at them.
         folds: the same table divided for cross-validation; none if test rows are held out.
-        sample: how the rows were drawn from a table that was too large; None for all rows.
+        sample: how the rows were drawn from a table that was too large; None for all rows, or if
+            the test rows are those of another table.
     """
 
     X: NDArray[np.float32]
@@ -254,21 +260,11 @@ def prepare(
         )
         if sample is not None:
             rest = rest._replace(weight=sample.weights(rest.y, rest.s))
-        n = len(rows.train)
-        training, validation = (
-            EncodedRows(
-                rest.X[part],
-                rest.y.iloc[part],
-                rest.s.iloc[part],
-                None if rest.weight is None else rest.weight[part],
-            )
-            for part in (slice(n), slice(n, None))
-        )
-        uses_groups = columns.use_sensitive
+        n, uses_groups = len(rows.train), columns.use_sensitive
         return PreparedTable(
             X=rest.X,
-            training=training,
-            validation=validation,
+            training=rest.part(slice(n)),
+            validation=rest.part(slice(n, None)),
             test=test,
             test_rows=numbers[rows.test],
             n_rows=len(people) if sample is None else sample.n_rows,
@@ -350,6 +346,7 @@ def _with_test_file(prepared: PreparedTable, request: FitRequest, file: str) -> 
         test_rows=kept,
         n_test=len(kept),
         notes=(*prepared.notes, *notes),
+        sample=None,  # how training rows were drawn does not matter for these
     )
 
 
@@ -388,8 +385,7 @@ def fit_prepared(prepared: PreparedTable, request: FitRequest) -> AuditedModel:
     output.progress(f"Training {n_models} models, from exactly fair to unconstrained")
     trained = train(prepared, request)
     output.progress("Auditing the model on the test rows")
-    sample = None if request.test is not None else prepared.sample
-    epsilon = float(trained.fair.epsilon)
+    sample, epsilon = prepared.sample, float(trained.fair.epsilon)
     same = ("separate", "tolerance", "exact", "max_unfairness", "min_accuracy", "model", "seed")
     model = SavedModel(
         prepared.encoder,
@@ -409,7 +405,37 @@ def fit_prepared(prepared: PreparedTable, request: FitRequest) -> AuditedModel:
         held_out={} if sample is None else sample.table.hashes,
         seen=SeenRows.of(prepared.X),
     )
-    audit, judged = _audit_test_rows(prepared, request, trained, model, folds)
+    test, judged = prepared.test, None
+    further: dict[str, Any]
+    if sample is not None:  # counted by what models predict
+        from fairgrad.cli.counted import counted_people  # noqa: PLC0415 - for large tables only
+
+        classifiers = [one for one in (trained.fair, trained.plain) if one is not None]
+        models = [replace(model, classifier=one) for one in classifiers]
+        table, columns = sample.table, prepared.columns
+        needed = dict.fromkeys([columns.target, *columns.sensitive, *model.needed])
+        held_out = table.held_out(list(needed))
+        people = counted_people(held_out, models, table.source.name, request.reading, columns)
+        frame = people.frame
+        rows = (people.truth(), frame[PREDICTED], people.columns.groups(frame, people.times))
+        further = {"sample_weight": people.counts}
+    else:
+        frame = pd.concat(folds or [judge(prepared, trained)]).sort_values("row", ignore_index=True)
+        judged = frame
+        rows = (test.y, frame["prediction"], test.s)
+        scores = frame[[f"probability of {name}" for name in sorted(prepared.labels)]].to_numpy()
+        membership = group_membership(test.X, test.y, test.s)
+        further = {"sample_weight": test.weight, "y_score": scores, "membership": membership}
+    audit = audit_as_asked(
+        prepared,
+        request,
+        *rows,
+        baseline=frame.get(BASELINE),
+        others=usual_measures(prepared.desirable),
+        baseline_name="the plain model",
+        remarks=guessed_desirable(prepared.columns, prepared.labels),
+        **further,
+    )
     costs = request.cost_matrix(audit.labels)
     audits = {} if costs is None else {"fair": audit, "plain": audit.baseline}
     return AuditedModel(
@@ -426,54 +452,6 @@ def fit_prepared(prepared: PreparedTable, request: FitRequest) -> AuditedModel:
             if one is not None
         },
     )
-
-
-def _audit_test_rows(
-    prepared: PreparedTable,
-    request: FitRequest,
-    trained: TrainedModels,
-    model: SavedModel,
-    folds: Sequence[pd.DataFrame],
-) -> tuple[Audit, pd.DataFrame | None]:
-    """Audits a model on the test rows, and what was predicted for them; None if they are counted.
-
-    `folds` are the predictions of a cross-validation, if that stands for the test.
-    """
-    test, judged = prepared.test, None
-    further: dict[str, Any]
-    if prepared.sample is not None and request.test is None:  # counted by what models predict
-        from fairgrad.cli.counted import counted_people  # noqa: PLC0415 - for large tables only
-
-        classifiers = [one for one in (trained.fair, trained.plain) if one is not None]
-        models = [replace(model, classifier=one) for one in classifiers]
-        table, columns = prepared.sample.table, prepared.columns
-        needed = dict.fromkeys([columns.target, *columns.sensitive, *model.needed])
-        held_out = table.held_out(list(needed))
-        people = counted_people(held_out, models, table.source.name, request.reading, columns)
-        frame = people.frame
-        rows = (people.truth(), frame[PREDICTED], people.columns.groups(frame, people.times))
-        further = {"sample_weight": people.counts}
-    else:
-        frame = judged = (
-            pd.concat(folds).sort_values("row", ignore_index=True)
-            if folds
-            else judge(prepared, trained)
-        )
-        rows = (test.y, frame["prediction"], test.s)
-        scores = frame[[f"probability of {name}" for name in sorted(prepared.labels)]].to_numpy()
-        membership = group_membership(test.X, test.y, test.s)
-        further = {"sample_weight": test.weight, "y_score": scores, "membership": membership}
-    audit = audit_as_asked(
-        prepared,
-        request,
-        *rows,
-        baseline=frame.get(BASELINE),
-        others=usual_measures(prepared.desirable),
-        baseline_name="the plain model",
-        remarks=guessed_desirable(prepared.columns, prepared.labels),
-        **further,
-    )
-    return audit, judged
 
 
 def judge(prepared: PreparedTable, trained: TrainedModels, fold: int = 0) -> pd.DataFrame:

@@ -256,17 +256,17 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
 
 def _encoding(path: Path, options: ReadingOptions) -> tuple[str, str, str]:
     """The first encoding that the whole file is in, and the start and the end of the text."""
-    with opened(path) as file:
-        start = file.read(_BLOCK)
     if options.encoding is not None:
         named = codecs.lookup(options.encoding).name
         fault, sample, end = _decoded(path, named)
-        if fault is not None:
-            raise ValueError(
-                f"{path.name} cannot be read as a table: byte {fault} is not {options.encoding}; "
-                "omit --encoding to detect it, or name another"
-            )
-        return "utf-8-sig" if named == "utf-8" else named, sample, end
+        if fault is None:
+            return "utf-8-sig" if named == "utf-8" else named, sample, end
+        raise ValueError(
+            f"{path.name} cannot be read as a table: byte {fault} is not {options.encoding}; "
+            "omit --encoding to detect it, or name another"
+        )
+    with opened(path) as file:
+        start = file.read(_BLOCK)
     marked = next((name for mark, name in _MARKED.items() if start.startswith(mark)), None)
     nulls = [start[place::2].count(0) / max(1, len(start) / 2) for place in (0, 1)]
     if marked is None and max(nulls) > _MOST_NULLS:  # of every two bytes one is 0, in Latin texts
@@ -275,15 +275,13 @@ def _encoding(path: Path, options: ReadingOptions) -> tuple[str, str, str]:
         fault, sample, end = _decoded(path, name)
         if fault is None and (marked or b"\0" not in start):
             return name, sample, end
-    if b"\0" in start:
-        raise ValueError(
-            f"{path.name} cannot be read as a table: it contains NUL bytes. Export it again as CSV "
-            "or Parquet, or name its encoding (--encoding)"
-        )
-    raise ValueError(
-        f"{path.name} cannot be read as a table: it is neither UTF-8 nor UTF-16 nor cp1252 text; "
-        "name its encoding (--encoding), or save it as UTF-8"
+    why = (
+        "contains NUL bytes. Export it again as CSV or Parquet, or name its encoding (--encoding)"
+        if b"\0" in start
+        else "is neither UTF-8 nor UTF-16 nor cp1252 text; name its encoding (--encoding), or save "
+        "it as UTF-8"
     )
+    raise ValueError(f"{path.name} cannot be read as a table: it {why}")
 
 
 def _decoded(path: Path, encoding: str) -> tuple[int | None, str, str]:

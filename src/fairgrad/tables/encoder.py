@@ -178,15 +178,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # no
 
     def blocks(self) -> list[FeatureBlock]:
         """Which columns of the matrix belong to which feature, in their order."""
-        order = [("category", False), ("category", True), ("number", False), ("number", True)]
-        encoded = [
-            (f, kind)
-            for kind, gaps in order
-            for f in self.features_
-            if (f.kind, f.has_gaps) == (kind, gaps)
-        ]
-        gappy = [(f, "missing") for f, kind in encoded if kind == "number" and f.has_gaps]
-        return [FeatureBlock(feature, kind) for feature, kind in (*encoded, *gappy)]
+        # Categories before numbers, and those without gaps first.
+        ordered = sorted(self.features_, key=lambda feature: (feature.kind, feature.has_gaps))
+        gappy = [one for one in ordered if one.kind == "number" and one.has_gaps]
+        blocks = [FeatureBlock(feature, feature.kind) for feature in ordered]
+        return blocks + [FeatureBlock(feature, "missing") for feature in gappy]
 
     @staticmethod
     def scaling(feature: TableFeature) -> tuple[float, float]:

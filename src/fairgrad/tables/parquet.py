@@ -48,8 +48,7 @@ def parquet_files(
         ImportError: if pyarrow is not installed.
         ValueError: if a file cannot be read.
     """
-    arrow = import_reader("pyarrow", "Parquet")
-    with as_parquet(path, arrow):
+    with as_parquet(path) as arrow:
         files = _dataset(path)
         check_distinct(files.schema.names, path.name)
         wanted = (
@@ -63,7 +62,7 @@ def parquet_files(
 
     def batches(fragment: Any, *, is_first: bool) -> Iterator[Any]:
         is_empty = is_first  # of a table without rows there is one batch
-        with as_parquet(path, arrow):
+        with as_parquet(path):
             for batch in fragment.to_batches(**how):
                 if batch.num_rows:
                     is_empty = False
@@ -98,7 +97,7 @@ def parquet_size(paths: Sequence[Path]) -> tuple[int, int]:
     """How many rows Parquet files hold, and how many values; no row is read."""
     n_rows = n_values = 0
     for path in paths:
-        with as_parquet(path, import_reader("pyarrow", "Parquet")):
+        with as_parquet(path):
             files = _dataset(path)
             total = files.count_rows()
             n_rows, n_values = n_rows + total, n_values + total * len(files.schema.names)
@@ -106,10 +105,11 @@ def parquet_size(paths: Sequence[Path]) -> tuple[int, int]:
 
 
 @contextmanager
-def as_parquet(path: Path, arrow: Any) -> Iterator[None]:
-    """What Arrow cannot read is an error that names the file."""
+def as_parquet(path: Path) -> Iterator[Any]:
+    """Gives pyarrow; what it cannot read is an error that names the file."""
+    arrow = import_reader("pyarrow", "Parquet")
     try:
-        yield
+        yield arrow
     except (arrow.ArrowException, OSError) as error:
         raise ValueError(
             f"{path.name} cannot be read as a Parquet file ({one_line(error)})"
