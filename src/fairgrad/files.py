@@ -11,7 +11,6 @@ import errno
 import hashlib
 import json
 import os
-import shutil
 import sys
 import tempfile
 from contextlib import contextmanager, suppress
@@ -62,12 +61,11 @@ def _beside(path: Path) -> Iterator[Path]:
     the permissions that umask gives.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    around = Path(tempfile.mkdtemp(prefix=f".{path.name[:50]}.", dir=path.parent))
-    try:
-        with naming(path):
-            yield around / path.name
-    finally:
-        shutil.rmtree(around, ignore_errors=True)
+    around = tempfile.TemporaryDirectory(
+        prefix=f".{path.name[:50]}.", dir=path.parent, ignore_cleanup_errors=True
+    )
+    with around as folder, naming(path):
+        yield Path(folder) / path.name
 
 
 @contextmanager

@@ -20,7 +20,6 @@ from fairgrad.cli import output
 from fairgrad.cli.folder import BASELINE, PREDICTED, STORED, check_judged_on
 from fairgrad.cli.people import (
     AuditedPeople,
-    check_columns,
     gathered,
     model_columns,
     model_predictions,
@@ -76,7 +75,7 @@ def audited_people(request: AuditRequest) -> AuditedPeople:
             query = count_query(request)
             bar = output.progress_bar(100, "Counting rows")
             with open_scan(table, request.reading) as scan, bar:
-                check_columns(request.columns, request.further, scan.names)
+                request.columns.check(scan.names, request.further)
                 scan.tell = bar.update
                 answer = scan.count(query)
                 return _gather(answer, scan.name, request.columns, request.further)
@@ -140,7 +139,7 @@ def read_counts(
 ) -> CountedAnswer:
     """A table of counts, such as a warehouse's answer to the query of `fairgrad sql counts`."""
     names = column_names(table, reading)
-    check_columns(columns, further, names)
+    columns.check(names, further)
     weighted = [SQUARES, LEAST] if "weight" in further else []
     needed = [N_ROWS, *weighted]
     lacking = [name for name in needed if name not in names]
@@ -203,7 +202,17 @@ def predicted_people(model: SavedModel, request: AuditRequest) -> AuditedPeople:
                 "counted; leave out one of the two"
             )
     elif needs or request.held_out or not _is_large(request.table):
-        return _held_people(model, columns, request)
+        people = read_people(request, columns, request.further, [model])
+        in_order = np.argsort(np.asarray(model.labels, dtype=str))  # as the audit sorts labels
+        stored = [f"{STORED}probability of {model.labels[i]}" for i in in_order]
+        if stored[0] in people.frame:  # by models that were not kept
+            people.predicted = people.frame[f"{STORED}prediction"].to_numpy(dtype=object)
+            people.further["y_score"] = people.frame[stored].to_numpy(dtype=np.float64)
+            people.asked["Model"] = ", cross-validated"
+        else:
+            people.predicted, scores = model_predictions(model, people, request.reading.missing)
+            people.further["y_score"] = scores[:, in_order]
+        return people
     table, reading = request.table, request.reading
     columns.check(column_names(table, reading))
     reading = replace(reading, missing=(*reading.missing, *model.missing))
@@ -225,21 +234,6 @@ def _is_large(table: TableSource) -> bool:
     if not all(is_parquet(path) for path in files):
         return table_bytes(table) >= LARGE_TEXT
     return parquet_size(files)[1] >= LARGE_TABLE
-
-
-def _held_people(model: SavedModel, columns: ColumnRoles, request: AuditRequest) -> AuditedPeople:
-    """The same for rows that are held."""
-    people = read_people(request, columns, request.further, [model])
-    in_order = np.argsort(np.asarray(model.labels, dtype=str))  # as the audit sorts labels
-    stored = [f"{STORED}probability of {model.labels[i]}" for i in in_order]
-    if stored[0] in people.frame:  # by models that were not kept
-        people.predicted = people.frame[f"{STORED}prediction"].to_numpy(dtype=object)
-        people.further["y_score"] = people.frame[stored].to_numpy(dtype=np.float64)
-        people.asked["Model"] = ", cross-validated"
-        return people
-    people.predicted, scores = model_predictions(model, people, request.reading.missing)
-    people.further["y_score"] = scores[:, in_order]
-    return people
 
 
 def counted_people(

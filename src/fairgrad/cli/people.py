@@ -192,7 +192,7 @@ def read_people(
     known = (text for model in models for text in model.missing)
     reading = replace(request.reading, missing=(*request.reading.missing, *known))
     names = column_names(table, reading)
-    check_columns(columns, further, names)
+    columns.check(names, further)
     check_named(more, names, "--search")
     wanted = [columns.target, *columns.sensitive, *further.values()]
     needed = dict.fromkeys([*wanted, *more, *(name for model in models for name in model.needed)])
@@ -202,7 +202,7 @@ def read_people(
     with output.progress_bar(1.0, "reading") as bar:
         read = list(dict.fromkeys([*needed, *ids]))
         frame = read_table(table, read, options=reading, texts=dates, done=bar.update)
-    report, repeated = ReadingReport.of(frame), repeated_identifiers(frame[ids])
+    report, repeated = ReadingReport.of(frame), repeated_identifiers(frame[ids]) if ids else []
     if request.held_out:
         frame = held_out_rows(frame, str(request.model), table, models[0])
     people = gathered(frame, report, table_name(table), columns, further, models)
@@ -272,13 +272,6 @@ def model_predictions(
     labels, scores, odd = model.predict(people.frame, missing)
     people.notes += [note for note in odd.sentences() if note not in people.notes]
     return labels, scores
-
-
-def check_columns(columns: ColumnRoles, further: Mapping[str, str], names: Sequence[str]) -> None:
-    """Refuses columns that a table lacks."""
-    columns.check(names)
-    for option, column in further.items():
-        check_named([column], names, f"--{option}")
 
 
 def match_labels(

@@ -175,9 +175,7 @@ def _find(path: Path, options: ReadingOptions, _time: int, _size: int) -> Dialec
     footer = find_footer(last[1:] if len(end) == _END else last, len(header))
     values = records[n_above:]
     values = values[: len(values) - len(footer)] if len(rows) < _SAMPLE_RECORDS else values
-    names = _padded(header, values)
-    if len(names) == len(header):
-        _check_width(path.name, dialect, names, values, options)
+    names = _names_of(path.name, dialect, header, values, options)
     return replace(
         dialect,
         decimal=options.decimal or _decimal(dialect, values),
@@ -348,32 +346,28 @@ def _rows(sample: str, dialect: Dialect, most: int = _SAMPLE_RECORDS) -> list[li
     return rows
 
 
-def _padded(names: list[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """The names, with an empty one where all rows have one field more than the header.
-
-    It comes first for names of rows, as R writes them, and last for a separator at the end.
-    """
-    width = len(names)
-    if width == 1 or not rows or any(len(row) != width + 1 for row in rows):
-        return names
-    if not any(row[-1].strip() for row in rows):
-        return [*names, ""]
-    first = [row[0].strip() for row in rows]
-    return ["", *names] if all(first) and len(set(first)) == len(first) else names
-
-
-def _check_width(
+def _names_of(
     name: str,
     dialect: Dialect,
-    names: Sequence[str],
+    header: list[str],
     rows: Sequence[Sequence[str]],
     options: ReadingOptions,
-) -> None:
-    """Refuses a row longer than the header, of which pandas would make an index."""
-    width = len(names)
+) -> list[str]:
+    """The header, with an empty name where all rows have one field more.
+
+    It comes first for names of rows, as R writes them, and last for a separator at the end. Other
+    rows longer than the header, of which pandas would make an index, are refused.
+    """
+    width = len(header)
+    if width > 1 and rows and all(len(row) == width + 1 for row in rows):
+        first = [row[0].strip() for row in rows]
+        if not any(row[-1].strip() for row in rows):
+            return [*header, ""]
+        if all(first) and len(set(first)) == len(first):
+            return ["", *header]
     if options.sep and width == 1:
-        other = max(SEPARATORS, key=names[0].count)
-        if names[0].count(other):
+        other = max(SEPARATORS, key=header[0].count)
+        if header[0].count(other):
             raise ValueError(
                 f"{name} has a single column with --sep {options.sep!r}; its fields seem to be "
                 f"separated by {SEPARATORS[other]}"
@@ -385,6 +379,7 @@ def _check_width(
                 f"{len(record)}; if its fields are not separated by "
                 f"{SEPARATORS.get(dialect.sep, repr(dialect.sep))}, use --sep"
             )
+    return header
 
 
 def _decimal(dialect: Dialect, rows: Sequence[Sequence[str]]) -> str:

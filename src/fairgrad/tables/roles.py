@@ -133,8 +133,11 @@ class ColumnRoles:
     ignore_case: bool = False
     is_part: bool = False
 
-    def check(self, names: Sequence[str]) -> None:
-        """Refuses columns that the table lacks, and one column in two roles."""
+    def check(self, names: Sequence[str], further: Mapping[str, str] | None = None) -> None:
+        """Refuses columns that the table lacks, and one column in two roles.
+
+        `further` are other columns that are needed, by the option that names each.
+        """
         if not self.sensitive:
             raise ValueError("--sensitive is empty; name at least one column")
         check_named([self.target], names, "--target")
@@ -158,6 +161,8 @@ class ColumnRoles:
             both = [name for name in getattr(self, argument) if name in self.drop]
             if both:
                 raise ValueError(f"--drop and --{argument} both name {both[0]!r}; use only one")
+        for option, column in (further or {}).items():
+            check_named([column], names, f"--{option}")
 
     def apply(self, frame: pd.DataFrame, *, is_only: bool = True) -> LabelledTable:
         """Label, groups and features of a table; rows without a label are left out.
@@ -260,7 +265,9 @@ class ColumnRoles:
         rows = pd.Series(weights).groupby(named.to_numpy(dtype=object)).sum().astype(int)
         alike: dict[str, list[str]] = {}
         for value in sorted(set(values) - set(merged), key=lambda v: (-rows.get(v, 0), v)):
-            alike.setdefault(_meaning(value), []).append(value)
+            # Yes and y, or 1 and 1.0, are likely to mean the same.
+            plain = re.sub(r"(\d+)\.0+", r"\1", _plain(value))
+            alike.setdefault({"y": "yes", "n": "no"}.get(plain, plain), []).append(value)
         unclear = []
         for alias in (alias for alias in alike.values() if len(alias) > 1):
             same = [value for value in alias if _plain(value) == _plain(alias[0])]
@@ -417,12 +424,6 @@ def _plain(value: str) -> str:
     """The value without capitals, accents and extra spaces."""
     letters = unicodedata.normalize("NFKD", value.casefold())
     return " ".join("".join(one for one in letters if not unicodedata.combining(one)).split())
-
-
-def _meaning(value: str) -> str:
-    """The same for values that are likely to mean the same: Yes and y, 1 and 1.0."""
-    plain = re.sub(r"(\d+)\.0+", r"\1", _plain(value))
-    return {"y": "yes", "n": "no"}.get(plain, plain)
 
 
 def _binned(column: pd.Series, bins: Sequence[float], *, is_part: bool) -> pd.Series:

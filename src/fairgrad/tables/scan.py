@@ -8,7 +8,6 @@ left to that: `open_scan` and `Scan.count` raise `ScanError`.
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -310,8 +309,7 @@ def connected(name: str, database: Path | None = None) -> Iterator[Any]:
         raise ImportError(f"{name} needs duckdb: {INSTALL}") from None
     if database is not None and not database.is_file():
         raise FileNotFoundError(f"cannot read {str(database)!r}: there is no such file")
-    folder = tempfile.mkdtemp(prefix="fairgrad-")
-    try:
+    with tempfile.TemporaryDirectory(prefix="fairgrad-", ignore_cleanup_errors=True) as folder:
         try:
             connection = (
                 duckdb.connect(str(database), read_only=True) if database else duckdb.connect()
@@ -328,8 +326,6 @@ def connected(name: str, database: Path | None = None) -> Iterator[Any]:
             ):
                 connection.execute(f"SET {setting}")
             yield connection
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def parquet_table(files: Sequence[Path], *more: str) -> str:
