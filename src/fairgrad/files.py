@@ -50,7 +50,20 @@ def whole_folder(folder: Path) -> Iterator[Path]:
     with _beside(folder) as beside:
         beside.mkdir()
         yield beside
-        _replace(folder, beside)
+        while True:  # a folder that another process puts there in the meantime is replaced, too
+            # The old one is removed with the folder around the new one.
+            old = Path(tempfile.mkdtemp(dir=beside.parent)) / folder.name
+            try:
+                with suppress(FileNotFoundError):
+                    folder.rename(old)
+                beside.rename(folder)
+            except BaseException as error:
+                if old.exists() and not folder.exists():
+                    old.rename(folder)
+                if getattr(error, "errno", None) not in {errno.ENOTEMPTY, errno.EEXIST}:
+                    raise
+            else:
+                return
 
 
 @contextmanager
@@ -124,26 +137,6 @@ def naming(path: Path | str) -> Iterator[None]:
         if error.errno is None or error.filename is not None:
             raise
         raise OSError(error.errno, f"{path} cannot be written: {error.strerror}") from error
-
-
-def _replace(folder: Path, beside: Path) -> None:
-    """Puts the new folder in place; the old one is removed with the folder around the new one.
-
-    A folder that another process puts there in the meantime is replaced, too.
-    """
-    while True:
-        old = Path(tempfile.mkdtemp(dir=beside.parent)) / folder.name
-        try:
-            with suppress(FileNotFoundError):
-                folder.rename(old)
-            beside.rename(folder)
-        except BaseException as error:
-            if old.exists() and not folder.exists():
-                old.rename(folder)
-            if getattr(error, "errno", None) not in {errno.ENOTEMPTY, errno.EEXIST}:
-                raise
-        else:
-            return
 
 
 def cache_folder() -> Path:

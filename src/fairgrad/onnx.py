@@ -25,8 +25,7 @@ from fairgrad.decisions import as_costs
 from fairgrad.sklearn import FairGradClassifier
 from fairgrad.sklearn.cell_models import FoldMean
 from fairgrad.tables.encoder import TableEncoder
-from fairgrad.tables.features import TableFeature
-from fairgrad.tables.values import OTHER
+from fairgrad.tables.features import OTHER, TableFeature
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

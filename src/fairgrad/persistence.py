@@ -39,7 +39,7 @@ TYPES = {
     "fairgrad.AtLeast": "fairgrad.measures.AtLeast",
     "fairgrad.AtMost": "fairgrad.measures.AtMost",
     "fairgrad.Constraints": "fairgrad.constraints.Constraints",
-    "fairgrad.DatePart": "fairgrad.tables.values.DatePart",
+    "fairgrad.DatePart": "fairgrad.tables.features.DatePart",
     "fairgrad.FairDecisionClassifier": "fairgrad.sklearn.FairDecisionClassifier",
     "fairgrad.FairGradClassifier": "fairgrad.sklearn.FairGradClassifier",
     "fairgrad.FoldMean": "fairgrad.sklearn.cell_models.FoldMean",

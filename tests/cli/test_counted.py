@@ -1,6 +1,5 @@
 """Tables that are counted where they lie give the answers of tables that are read, to the digit."""
 
-import builtins
 import itertools
 import sqlite3
 import subprocess
@@ -349,14 +348,7 @@ def test_wrong_tables_of_counts_are_refused(tmp_path, change, message):
 def test_without_duckdb_the_way_to_it_is_said(monkeypatch, tmp_path):
     path = tmp_path / "people.parquet"
     table().to_parquet(path)
-    real = builtins.__import__
-
-    def without(name, *rest, **more):
-        if name == "duckdb":
-            raise ImportError(name)
-        return real(name, *rest, **more)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setitem(sys.modules, "duckdb", None)
     monkeypatch.setattr(reading, "find_spec", lambda _: None)
     monkeypatch.setattr(counted, "LARGE", 1)
     with pytest.raises(ImportError, match=r"needs duckdb: pip install 'fairgrad\[scale\]'"):

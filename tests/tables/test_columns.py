@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from fairgrad.tables.features import TableFeature, read_features, read_groups
+from fairgrad.tables.column import date_format, is_identifier
+from fairgrad.tables.features import TableFeature, as_days, read_features, read_groups
 from fairgrad.tables.hints import auc, rank_auc
 from fairgrad.tables.reading import read_table
 from fairgrad.tables.roles import ColumnRoles
-from fairgrad.tables.values import as_days, date_format, is_identifier
 
 N = 400
 ROLES = ColumnRoles("y", ("sex",))

@@ -9,11 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairgrad.tables import reading
-from fairgrad.tables.column import ReadingReport
+from fairgrad.tables.column import ReadingReport, parse_numbers
 from fairgrad.tables.dialect import ReadingOptions, find_dialect
 from fairgrad.tables.reading import column_names, pieces, read_table
 from fairgrad.tables.roles import ColumnRoles
-from fairgrad.tables.values import parse_numbers
 
 ROLES = ColumnRoles("y", ("g",))
 

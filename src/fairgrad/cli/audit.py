@@ -31,9 +31,9 @@ from fairgrad.cli.people import model_columns, model_predictions, read_people
 from fairgrad.cli.request import AuditRequest, exit_code, measures_on, refuse_idle, usual_measures
 from fairgrad.files import locked, read_sealed, sealed_json, write_whole
 from fairgrad.membership import group_membership
+from fairgrad.tables.column import as_numbers, column_kind, cut_names, cut_numbers
 from fairgrad.tables.reading import column_names, has_duckdb, is_scanned, pieces, table_name
 from fairgrad.tables.roles import number_column
-from fairgrad.tables.values import as_numbers, column_kind, cut_names, cut_numbers
 from fairgrad.text import Paragraph
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from fairgrad.cli.people import (
     read_people,
 )
 from fairgrad.cli.request import AuditRequest, read_columns, read_options
-from fairgrad.tables.column import ReadingReport
+from fairgrad.tables.column import ReadingReport, cut_names
 from fairgrad.tables.features import Oddities, TableFeature, read_groups
 from fairgrad.tables.parquet import parquet_size
 from fairgrad.tables.reading import (
@@ -45,7 +45,6 @@ from fairgrad.tables.reading import (
 from fairgrad.tables.sample import cell_query, large_table, planned
 from fairgrad.tables.scan import INSTALL, MOST_COMBINATIONS, CountedAnswer, ScanError, open_scan
 from fairgrad.tables.sql import LEAST, N_ROWS, SQUARES, CountQuery, SampleQuery
-from fairgrad.tables.values import cut_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -84,7 +83,7 @@ def audited_people(request: AuditRequest) -> AuditedPeople:
                 raise ValueError(f"{table_name(table)}: {reason}") from None
             notes = [f"{table_name(table)} is read row by row: {reason}."]
     elif not has_duckdb() and table_bytes(table) >= LARGE:
-        hint = f"to have it counted where it lies, install duckdb ({INSTALL})"
+        hint = f"to have it counted where it lies, install duckdb (pip install {INSTALL})"
         notes = [f"{table_name(table)} is read into memory; {hint}."]
     people = read_people(request, request.columns, request.further)
     people.notes += notes

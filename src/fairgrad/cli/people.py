@@ -22,11 +22,16 @@ from fairgrad.cli.request import (
 )
 from fairgrad.columns import FORMULA_STARTS
 from fairgrad.measures import On
-from fairgrad.tables.column import ReadingReport
+from fairgrad.tables.column import (
+    IDENTIFIER,
+    ReadingReport,
+    as_categories,
+    column_kind,
+    is_quantity,
+)
 from fairgrad.tables.hints import repeated_identifiers
 from fairgrad.tables.reading import column_names, read_table, table_name
 from fairgrad.tables.roles import ColumnRoles, check_named, number_column
-from fairgrad.tables.values import IDENTIFIER, as_categories, column_kind, is_quantity
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

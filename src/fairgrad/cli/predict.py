@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import importlib
 import io
 import json
 import os
@@ -25,6 +24,7 @@ from fairgrad.tables.parquet import parquet_files, parquet_size
 from fairgrad.tables.reading import (
     PARQUET_ENDINGS,
     column_names,
+    import_library,
     is_parquet,
     pieces,
     plain_frame,
@@ -229,10 +229,8 @@ def _write_csv(predicted: Iterator[Piece], file: Any, separator: str) -> None:
 
 def _write_parquet(predicted: Iterator[Piece], path: Path, keys: Sequence[str] = ()) -> None:
     """Batch by batch; columns that stand in the names of folders are left to them."""
-    try:
-        pa, parquet = (importlib.import_module(n) for n in ("pyarrow", "pyarrow.parquet"))
-    except ImportError:
-        raise ImportError("writing Parquet files needs pyarrow: pip install pyarrow") from None
+    modules = ("pyarrow", "pyarrow.parquet")
+    pa, parquet = (import_library(name, "writing Parquet files") for name in modules)
     writer, schema = None, None
     try:
         for rows, new, batch in predicted:

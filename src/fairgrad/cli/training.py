@@ -27,11 +27,10 @@ from fairgrad.measures import uses_desirable
 from fairgrad.membership import group_membership
 from fairgrad.sklearn import FairDecisionClassifier, FairGradClassifier
 from fairgrad.splitting import SplitRows, three_parts
-from fairgrad.tables.column import ReadingReport
+from fairgrad.tables.column import MISSING_TEXTS, ReadingReport, counted
 from fairgrad.tables.features import check_columns, describe_groups
 from fairgrad.tables.reading import column_names, may_exceed, read_table, table_name
 from fairgrad.tables.roles import check_named, number_column
-from fairgrad.tables.values import MISSING_TEXTS, counted
 from fairgrad.usefulness import SAME_DECISIONS, FairnessWarning
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""A column of a file: what it holds, and its texts as numbers, dates or categories.
+"""A column of a table: what it holds, and its texts as numbers, dates or categories.
 
 A column has one kind for the whole table: numbers, dates or booleans if all its values are, else
 texts. Among numbers, dates and booleans "NA" and the like mean a missing value. In a column of
@@ -7,26 +7,14 @@ texts they are texts, unless the user says otherwise.
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-
-from fairgrad.tables.values import (
-    MISSING_TEXTS,
-    as_categories,
-    column_kind,
-    counted,
-    date_format,
-    kind_of_texts,
-    named_codes,
-    named_days,
-    other_decimal,
-    parse_numbers,
-    texts_among_numbers,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -41,6 +29,269 @@ READING = "fairgrad.reading"
 
 _DECORATED = re.compile(r"[^\d.,eE+-]|\d{1,3}(?:[.,]\d{3})+(?:[.,]|$)")
 """Numbers with more than digits, or with marks between thousands."""
+
+MISSING_TEXTS = frozenset(
+    {"", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"}
+    | {"<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null", "."}
+)
+"""Texts that mean a missing value among numbers, dates or booleans (those of pandas, and the point
+of SAS and Stata).
+
+In a column of texts they are texts: "None" is an answer to a question about religion.
+"""
+
+MOST_VALUES = 50
+"""More classes, or more groups of one attribute, are taken for a mistake."""
+
+_IDENTIFYING_SHARE = 0.5
+"""A text column with more distinct values than this share of its rows identifies rows."""
+
+_MOST_CODES = 20
+"""More distinct whole numbers than this look like a quantity, not like codes."""
+
+_MOST_SHOWN = 3
+
+_FEWEST_COLLISIONS = 10.0
+"""Equal pairs that drawn numbers would have at least; none at all means they were assigned."""
+
+IDENTIFIER = re.compile(
+    r"(?i:(?:^|.*[\W_])(?:id|ids|nr|no|num|number|key|uuid|guid|ssn|index|idx))|.*[a-z](?:ID|Id|Nr|No|Key)"
+)
+"""Names of columns such as customer_id, PersonID, Account Number."""
+
+_MARKS = r"[$\u20ac\u00a3\u00a5]"
+_TIMES = ("", " %H:%M", " %H:%M:%S")
+_DAYS = ("%m/%d/%{}", "%d/%m/%{}", "%d-%m-%{}", "%m-%d-%{}", "%d.%m.%{}")
+_WRITTEN = ("%d-%b-%Y", "%d %b %Y", "%b %d, %Y", "%b %d %Y", "%d %B %Y", "%B %d, %Y", "%d-%b-%y")
+_NUMERIC = ("%Y/%m/%d", *(day.format(year) for day in _DAYS for year in "Yy"))
+DATE_FORMATS = ("ISO8601", *(day + time for day in _NUMERIC for time in _TIMES), *_WRITTEN)
+"""How dates are written, the likelier ones first."""
+
+_ISO = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?")
+
+
+def column_kind(column: pd.Series) -> str:
+    """``"number"``, ``"date"`` or ``"category"``; True and False are categories."""
+    kinds = pd.api.types
+    if kinds.is_datetime64_any_dtype(column.dtype):
+        return "date"
+    is_number = kinds.is_numeric_dtype(column.dtype) and not kinds.is_bool_dtype(column.dtype)
+    return "number" if is_number else "category"
+
+
+def as_numbers(column: pd.Series) -> np.ndarray:
+    """A column of numbers as floats; NaN where a value is missing.
+
+    Raises:
+        ValueError: if a number is infinite.
+    """
+    numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    infinite = int(np.isinf(numbers).sum())
+    if infinite:
+        n = counted(infinite, "infinite number")
+        raise ValueError(f"the column {column.name!r} holds {n}")
+    return numbers
+
+
+def parse_numbers(texts: Sequence[str], decimal: str = ".") -> NDArray[np.float64]:
+    """Texts as numbers, NaN where one is none.
+
+    Besides plain numbers: ``1,042`` and ``1 042`` with marks between thousands, ``93%`` (as 93),
+    ``$5`` and ``5 \u20ac``.
+    """
+    plain = pd.Series(list(texts), dtype=object)
+    if decimal != ".":  # a point is no decimal point there
+        plain = plain.where(~plain.str.contains(".", regex=False), "")
+        plain = plain.str.replace(decimal, ".", regex=False)
+    numbers = np.array(pd.to_numeric(plain, errors="coerce"), dtype=np.float64)
+    between = r"[,\x20\u00a0\u202f']" if decimal == "." else r"[.\x20\u00a0\u202f']"
+    pattern = re.compile(
+        rf"(?P<sign>[+-]?){_MARKS}?\s?(?P<whole>\d{{1,3}}(?P<mark>{between})\d{{3}}(?:(?P=mark)\d{{3}})*|\d+)"
+        rf"(?P<part>{re.escape(decimal)}\d+)?\s?(%|{_MARKS})?"
+    )
+    for place in np.flatnonzero(np.isnan(numbers)).tolist():
+        match = pattern.fullmatch(texts[place])
+        if match:
+            digits = re.sub(r"\D", "", match["whole"])
+            numbers[place] = float(f"{match['sign']}{digits}.{(match['part'] or '0').lstrip('.,')}")
+    return numbers
+
+
+def kind_of_texts(texts: Sequence[str], decimal: str = ".") -> tuple[str, NDArray[Any] | None]:
+    """What the distinct texts of a column are, and their numbers where they are numbers.
+
+    Returns:
+        "number", "truth" or "text"; and for numbers an array, with NaN for texts that mean a
+        missing value.
+    """
+    is_gap = np.array([text in MISSING_TEXTS for text in texts], dtype=bool)
+    if is_gap.all():
+        return "text", None
+    known = [text for text, gap in zip(texts, is_gap, strict=True) if not gap]
+    if all(text.lower() in {"true", "false"} for text in known):
+        return "truth", None
+    # Most texts are known by the first few.
+    if np.isnan(parse_numbers(known[:_MOST_CODES], decimal)).any():
+        return "text", None
+    parsed = parse_numbers(known, decimal)
+    if np.isnan(parsed).any() or len({text.endswith("%") for text in known}) > 1:
+        return "text", None
+    numbers = np.full(len(texts), np.nan)
+    numbers[~is_gap] = parsed
+    return "number", numbers
+
+
+def date_format(texts: Sequence[str]) -> tuple[str, str]:
+    """How all of these texts are dates, and another way that fits; empty if they are none."""
+    if not texts or not any(character.isdigit() for character in texts[0]):
+        return "", ""
+    first, second, *_ = [*(form for form in DATE_FORMATS if _fits(texts, form)), "", ""]
+    return first, second
+
+
+def _fits(texts: Sequence[str], form: str) -> bool:
+    if form == "ISO8601" and not all(_ISO.fullmatch(text) for text in texts):
+        return False
+    if form != "ISO8601":
+        try:
+            datetime.strptime(texts[0], form)  # noqa: DTZ007 - most forms do not fit the first text
+        except ValueError:
+            return False
+    dates = pd.to_datetime(pd.Series(texts), format=form, errors="coerce", utc=True)
+    return bool(dates.notna().all())
+
+
+def named_days(dates: pd.Series, text: str) -> NDArray[Any]:
+    """(n,) which dates are the day of a text such as 1900-01-01, if it is one."""
+    day = pd.to_datetime(text, format="%Y-%m-%d", errors="coerce", utc=True)
+    return (pd.to_datetime(dates, utc=True).dt.normalize() == day).to_numpy()
+
+
+def is_quantity(column: pd.Series) -> bool:
+    """Whether the column holds a quantity: fractions, or many different whole numbers."""
+    if column_kind(column) != "number":
+        return False
+    known = column.dropna().to_numpy(dtype=np.float64)
+    fractions = bool((known != np.round(known)).any())
+    return len(np.unique(known)) > (2 if fractions else _MOST_CODES)
+
+
+def identifies_rows(column: pd.Series, rows: int | None = None) -> bool:
+    """Whether a text column has a different value in most rows, as names and numbers do."""
+    known = column.dropna()
+    n = len(known) if rows is None else rows
+    return n > _MOST_CODES and known.nunique() > _IDENTIFYING_SHARE * n
+
+
+def numbers_rows(column: pd.Series) -> bool:
+    """Whether the column counts the rows: 1, 2, 3, ..., or from any other whole number."""
+    if len(column) <= _MOST_CODES or column_kind(column) != "number" or column.isna().any():
+        return False
+    numbers = column.to_numpy(dtype=np.float64)
+    return bool(np.isfinite(numbers).all() and (np.diff(numbers) == 1).all())
+
+
+def is_identifier(column: pd.Series) -> bool:
+    """Whether whole numbers name rows rather than measure them.
+
+    They do if no two are equal although n numbers drawn from their range of R would have
+    ``n (n - 1) / 2 R`` equal pairs or more, and that is 10 at least; or if the column's name says
+    so, and most of them differ.
+    """
+    if column_kind(column) != "number":
+        return False
+    known = column.dropna().to_numpy(dtype=np.float64)
+    n, distinct = len(known), len(np.unique(known))
+    if n <= _MOST_CODES or not np.isfinite(known).all() or (known != np.round(known)).any():
+        return False
+    if distinct > _IDENTIFYING_SHARE * n and IDENTIFIER.fullmatch(str(column.name).strip()):
+        return True
+    span = float(known.max() - known.min()) + 1.0
+    return distinct == n and n * (n - 1) / (2 * span) >= _FEWEST_COLLISIONS
+
+
+def texts_among_numbers(column: pd.Series) -> str:
+    """Some texts of a column that mixes texts and numbers, to be shown; empty if it does not.
+
+    Mixed columns are nearly always faulty: "unknown" or "> 90" in a column of numbers.
+    """
+    if column_kind(column) != "category":
+        return ""
+    is_named = isinstance(column.dtype, pd.CategoricalDtype)
+    distinct = pd.Series(column.cat.categories if is_named else column.dropna().unique())
+    if distinct.empty:
+        return ""
+    numeric = pd.to_numeric(distinct.astype(str), errors="coerce").notna()
+    python_types = {type(value) for value in distinct}
+    if numeric.all() and len(python_types) == 1:
+        return ""
+    if numeric.mean() >= 0.5 or (len(python_types) > 1 and not numeric.all()):
+        texts = sorted(distinct[~numeric], key=lambda text: text in MISSING_TEXTS)[:_MOST_SHOWN]
+        return ", ".join(map(repr, texts)) or "numbers in quotes"
+    return ""
+
+
+def other_decimal(column: pd.Series, used: str) -> bool:
+    """Whether texts of a file would be numbers if points and commas had each other's meaning."""
+    if not isinstance(column.dtype, pd.CategoricalDtype) or not len(column.cat.categories):
+        return False
+    texts = [str(text) for text in column.cat.categories if str(text) not in MISSING_TEXTS]
+    other = "," if used == "." else "."
+    if not texts or not all(other in text for text in texts[:1]):
+        return False
+    return kind_of_texts(texts, other)[0] == "number"
+
+
+def counted(n: int, noun: str) -> str:
+    """A number of things: 1 row, 2,000 rows."""
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
+def value_name(value: object) -> str:
+    """The value as text, without spaces around it; whole numbers without a decimal point."""
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return str(int(value))
+    return str(value).strip()
+
+
+def as_categories(column: pd.Series) -> pd.Series:
+    """The column as named categories, in natural order; what is missing stays missing."""
+    named = named_codes(*pd.factorize(column))
+    return pd.Series(named, index=column.index, name=column.name)
+
+
+def named_codes(codes: NDArray[Any], values: Any) -> pd.Categorical:
+    """The same of a column that was factorized: the number of each row's value, -1 if missing."""
+    names = dict.fromkeys(value_name(value) for value in sorted(values, key=_natural))
+    place = {name: code for code, name in enumerate(names)}
+    # The extra last entry is where the code -1 of a missing value points.
+    lookup = np.array([*(place[value_name(value)] for value in values), -1])
+    return pd.Categorical.from_codes(lookup[codes], categories=pd.Index(list(place), dtype=object))
+
+
+def _natural(value: object) -> tuple[int, float, str]:
+    """Numbers by size, then texts by alphabet."""
+    if isinstance(value, int | float | np.number | np.bool_):
+        return (0, float(value), "")
+    return (1, 0.0, str(value))
+
+
+def cut_numbers(values: NDArray[np.float64], edges: Sequence[float]) -> Any:
+    """Numbers as named groups, such as "25 to under 60"; missing ones are in none."""
+    codes = np.where(np.isnan(values), -1, np.searchsorted(edges, values, side="right"))
+    return pd.Categorical.from_codes(codes, categories=pd.Index(cut_names(edges)))
+
+
+def cut_names(edges: Sequence[float]) -> list[str]:
+    """The names of the groups between edges, in their order."""
+    edges = [short_number(edge) for edge in edges]
+    middle = [f"{low} to under {high}" for low, high in itertools.pairwise(edges)]
+    return [f"under {edges[0]}", *middle, f"{edges[-1]} and over"]
+
+
+def short_number(edge: float) -> float:
+    """A whole number without its decimal point, so that names read well."""
+    return int(edge) if float(edge).is_integer() else float(edge)
 
 
 @dataclass

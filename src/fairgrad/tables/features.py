@@ -8,6 +8,7 @@ of its own if some were missing there, else none of the known ones, and for numb
 
 from __future__ import annotations
 
+import calendar
 import re
 from collections import Counter
 from dataclasses import dataclass
@@ -16,23 +17,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from fairgrad.tables.column import ReadingReport, checked_column
-from fairgrad.tables.values import (
-    CALENDAR,
-    DATE_PARTS,
+from fairgrad.tables.column import (
     MISSING_TEXTS,
     MOST_VALUES,
-    OTHER,
-    DatePart,
+    ReadingReport,
     as_categories,
-    as_days,
     as_numbers,
+    checked_column,
     column_kind,
     counted,
     cut_numbers,
     identifies_rows,
     is_identifier,
-    merge_rare,
     named_days,
     numbers_rows,
     parse_numbers,
@@ -50,8 +46,42 @@ MISSING = "(missing)"
 UNSEEN = "(never seen)"
 """Stands for values the encoder does not know; it gives them zeros."""
 
+OTHER = "(other)"
+"""Name of the values merged because they are rare."""
+
 _NO_NAME = re.compile(r"Unnamed: \d+")
 """What pandas calls a column without a name."""
+
+
+@dataclass(frozen=True)
+class DatePart:
+    """A feature made of a date.
+
+    Attributes:
+        column: of the dates.
+        part: "year", "month", "weekday" or "age in days".
+        form: how texts of dates are written, as `pandas.to_datetime` takes it; empty if not known.
+        reference: the day, counted from 1970, that ages are counted to.
+    """
+
+    column: str
+    part: str
+    form: str = ""
+    reference: float = 0.0
+
+    def values(self, days: NDArray[np.float64]) -> pd.Series:
+        """This part of dates given as days since 1970; missing stays missing."""
+        if self.part == "age in days":
+            return pd.Series(self.reference - np.floor(days))
+        dates = pd.Series(pd.to_datetime(np.floor(days), unit="D", errors="coerce"))
+        if self.part == "year":
+            return dates.dt.year.astype("float64")
+        names = dates.dt.month_name() if self.part == "month" else dates.dt.day_name()
+        return names.astype(object)
+
+
+DATE_PARTS = ("year", "month", "weekday", "age in days")
+CALENDAR: dict[str, Any] = {"month": calendar.month_name, "weekday": calendar.day_name}
 
 
 @dataclass(frozen=True)
@@ -217,6 +247,23 @@ def _date_features(
             values = pd.Series(pd.Categorical(values, categories=pd.Index(order, dtype=object)))
         derived[title] = values.rename(title), made
     return derived
+
+
+def as_days(column: pd.Series, form: str = "") -> NDArray[np.float64]:
+    """Dates, or texts of dates, as days since 1970 in UTC; NaN where a value is missing."""
+    is_text = form and column_kind(column) != "date"
+    dates = pd.to_datetime(column, utc=True, format=form if is_text else None)
+    since = dates - pd.Timestamp("1970-01-01", tz="UTC")
+    return np.asarray(since / pd.Timedelta(days=1), dtype=np.float64)
+
+
+def merge_rare(column: pd.Series) -> pd.Series:
+    """A categorical column with the rarest values merged, so that ``MOST_VALUES`` remain."""
+    counts = column.value_counts()
+    frequent = set(counts.index[: MOST_VALUES - 1])
+    kept = [name for name in column.cat.categories if name in frequent]
+    merged = column.cat.add_categories(OTHER).where(column.isin(kept) | column.isna(), OTHER)
+    return merged.cat.set_categories([*kept, OTHER])
 
 
 def read_features(

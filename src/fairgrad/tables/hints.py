@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
 
-from fairgrad.tables.values import IDENTIFIER, as_numbers, column_kind, counted, value_name
+from fairgrad.tables.column import IDENTIFIER, as_numbers, column_kind, counted, value_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from fairgrad.tables.reading import (
     PIECE,
     check_distinct,
-    import_reader,
+    import_library,
     known_columns,
     one_line,
     plain_frame,
@@ -71,7 +71,7 @@ def parquet_files(
             yield arrow.RecordBatch.from_pylist([], schema=schema)
 
     for place, fragment in enumerate(fragments):
-        partition = import_reader("pyarrow.dataset", "Parquet").get_partition_keys
+        partition = import_library("pyarrow.dataset", "reading Parquet files").get_partition_keys
         keys = tuple(partition(fragment.partition_expression))
         yield ParquetFile(Path(fragment.path), keys, schema, batches(fragment, is_first=not place))
 
@@ -89,7 +89,7 @@ def parquet_frames(path: Path, columns: Sequence[str] | None, rows: int) -> Iter
 
 def _dataset(path: Path) -> Any:
     """Folders named key=value hold one value of a column each, as Spark and others write them."""
-    dataset = import_reader("pyarrow.dataset", "Parquet")
+    dataset = import_library("pyarrow.dataset", "reading Parquet files")
     return dataset.dataset(path, format="parquet", partitioning="hive")
 
 
@@ -107,7 +107,7 @@ def parquet_size(paths: Sequence[Path]) -> tuple[int, int]:
 @contextmanager
 def as_parquet(path: Path) -> Iterator[Any]:
     """Gives pyarrow; what it cannot read is an error that names the file."""
-    arrow = import_reader("pyarrow", "Parquet")
+    arrow = import_library("pyarrow", "reading Parquet files")
     try:
         yield arrow
     except (arrow.ArrowException, OSError) as error:

@@ -29,7 +29,14 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import union_categoricals
 
-from fairgrad.tables.column import READING, ColumnReader, ReadingReport
+from fairgrad.tables.column import (
+    READING,
+    ColumnReader,
+    ReadingReport,
+    column_kind,
+    parse_numbers,
+    value_name,
+)
 from fairgrad.tables.dialect import (
     ReadingOptions,
     find_dialect,
@@ -37,7 +44,6 @@ from fairgrad.tables.dialect import (
     find_header,
     layout_sentences,
 )
-from fairgrad.tables.values import column_kind, parse_numbers, value_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -272,7 +278,7 @@ def _unpacked(path: Path, _time: int) -> Path:
                     shutil.copyfileobj(packed, file)
             return target
         target = _temporary_folder() / path.stem
-        arrow = import_reader("pyarrow", "Zstandard")
+        arrow = import_library("pyarrow", "reading Zstandard files")
         with arrow.input_stream(str(path), compression="zstd") as packed, target.open("wb") as file:
             shutil.copyfileobj(packed, file)
     except (OSError, zipfile.BadZipFile) as error:
@@ -280,8 +286,8 @@ def _unpacked(path: Path, _time: int) -> Path:
     return target
 
 
-def import_reader(module: str, what: str, install: str = "") -> Any:
-    """A library that reads files of some kind.
+def import_library(module: str, use: str, install: str = "") -> Any:
+    """A library that not everyone has; `use` is what needs it.
 
     Raises:
         ImportError: if it is not installed.
@@ -290,9 +296,7 @@ def import_reader(module: str, what: str, install: str = "") -> Any:
         return import_module(module)
     except ImportError:
         package = module.partition(".")[0]
-        raise ImportError(
-            f"reading {what} files needs {package}: pip install {install or package}"
-        ) from None
+        raise ImportError(f"{use} needs {package}: pip install {install or package}") from None
 
 
 def table_name(table: TableSource) -> str:
@@ -573,7 +577,7 @@ def _whole(
 
 def _excel(path: Path, options: ReadingOptions) -> tuple[pd.DataFrame, str]:
     """A sheet without titles, footers, and empty rows and columns; and a note on it."""
-    import_reader("openpyxl", "Excel", "'fairgrad[excel]'")
+    import_library("openpyxl", "reading Excel files", "'fairgrad[excel]'")
     with pd.ExcelFile(path, engine="openpyxl") as book:
         sheets = [str(name) for name in book.sheet_names]
         if options.sheet not in {None, *sheets}:

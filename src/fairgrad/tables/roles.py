@@ -13,12 +13,12 @@ import pandas as pd
 
 from fairgrad.measures import desirable_labels
 from fairgrad.splitting import TEST, SplitRows, folds, three_parts
-from fairgrad.tables.column import ReadingReport, checked_column
-from fairgrad.tables.hints import find_copies, hints, repeated_identifiers, sentinel_hints
-from fairgrad.tables.values import (
+from fairgrad.tables.column import (
     MOST_VALUES,
+    ReadingReport,
     as_categories,
     as_numbers,
+    checked_column,
     column_kind,
     counted,
     cut_names,
@@ -30,6 +30,7 @@ from fairgrad.tables.values import (
     texts_among_numbers,
     value_name,
 )
+from fairgrad.tables.hints import find_copies, hints, repeated_identifiers, sentinel_hints
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

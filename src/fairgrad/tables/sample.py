@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from fairgrad.tables.column import counted
 from fairgrad.tables.reading import (
     PIECE,
     all_files,
@@ -36,7 +37,6 @@ from fairgrad.tables.scan import (
     scan_errors,
 )
 from fairgrad.tables.sql import CountQuery, SampleQuery, quoted_name, quoted_text
-from fairgrad.tables.values import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -266,7 +266,13 @@ def planned(
     label, groups = columns.label(labelled, known_times), columns.groups(labelled, known_times)
     is_held_out = raw[PART][known].to_numpy(dtype=object) == HELD_OUT
     rest = np.where(is_held_out, 0, known_times)
-    _check_labels(label, rest)
+    n_rows = pd.Series(rest).groupby(label.to_numpy(dtype=object)).sum()
+    lacking = [name for name, n in n_rows.items() if not n]
+    if lacking:
+        raise ValueError(
+            f"all rows with {label.name} = {lacking[0]!r} are held out for the test, as there are "
+            "few of them; remove these rows, or use another --seed"
+        )
     keys = _cell_keys([label, *(groups[name] for name in groups)])
     cells = pd.Series(rest).groupby(keys.to_numpy(dtype=object), sort=True).sum()
     sizes = cells.to_numpy(dtype=np.int64)
@@ -317,14 +323,3 @@ def draw_sample(
         frame = read_pieces(pieces, scan.name, missing=scan.options.missing)
     is_judged = (frame.pop(PART) == HELD_OUT).to_numpy()
     return frame, TableSample(table, query, is_judged, int(answer.times.sum()), **counts)
-
-
-def _check_labels(label: pd.Series, rest: NDArray[np.int64]) -> None:
-    """Refuses a label that would be in no row that is trained on."""
-    n_rows = pd.Series(rest).groupby(label.to_numpy(dtype=object)).sum()
-    lacking = [name for name, n in n_rows.items() if not n]
-    if lacking:
-        raise ValueError(
-            f"all rows with {label.name} = {lacking[0]!r} are held out for the test, as there are "
-            "few of them; remove these rows, or use another --seed"
-        )

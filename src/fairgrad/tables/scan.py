@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from fairgrad.tables.column import ReadingReport
+from fairgrad.tables.column import MISSING_TEXTS, ReadingReport, counted, cut_names, parse_numbers
 from fairgrad.tables.dialect import Dialect, ReadingOptions, find_dialect
 from fairgrad.tables.reading import (
     all_files,
     all_named,
     database_table,
+    import_library,
     is_parquet,
     one_line,
     plain_frame,
@@ -39,7 +40,6 @@ from fairgrad.tables.sql import (
     quoted_name,
     quoted_text,
 )
-from fairgrad.tables.values import MISSING_TEXTS, counted, cut_names, parse_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -54,7 +54,8 @@ MEMORY = 640
 
 MOST_COMBINATIONS = 2_000_000
 
-INSTALL = "pip install 'fairgrad[scale]'"
+INSTALL = "'fairgrad[scale]'"
+"""The extra that installs duckdb."""
 
 _NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
 _ISO = r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?)?"
@@ -124,9 +125,9 @@ class Scan:
             written[name], gap = self.as_number(name, option)
             more |= {_gap_name(name): gap} if gap else {}
         keys, over = query.keys, query.over
-        day = None if over is None else self.as_day(over[0])
-        if over is not None and day is not None:  # a text: its format is found later
-            written[over[0]], keys, over = day, (*keys, over[0]), None
+        if over is not None and not self.types[over[0]].startswith(_DATES):
+            # A text: its format is found later.
+            written[over[0]], keys, over = self._day_of_text(over[0]), (*keys, over[0]), None
         return replace(query, keys=keys, written=written, more=more, over=over)
 
     def count(self, query: CountQuery) -> CountedAnswer:
@@ -238,14 +239,11 @@ class Scan:
             return column, ""
         return number, f"CASE WHEN {number} IS NULL THEN {text} END"
 
-    def as_day(self, name: str) -> str | None:
-        """The day of a date that is written as a text; None if the column has dates."""
-        kind, column = self.types[name], quoted_name(name)
-        if kind.startswith(_DATES):
-            return None
-        if kind != "VARCHAR":
+    def _day_of_text(self, name: str) -> str:
+        """The day of a date that is written as a text, in SQL."""
+        if self.types[name] != "VARCHAR":
             raise ValueError(f"--time names {name!r}, whose values are not dates")
-        text = f"trim({column})"
+        text = f"trim({quoted_name(name)})"
         return (
             f"CASE WHEN regexp_full_match({text}, '{_ISO}') THEN left({text}, 10) ELSE {text} END"
         )
@@ -303,10 +301,7 @@ def connected(name: str, database: Path | None = None) -> Iterator[Any]:
         FileNotFoundError: if there is no such file.
         ValueError: if the database cannot be opened.
     """
-    try:
-        import duckdb  # noqa: PLC0415 - an extra
-    except ImportError:
-        raise ImportError(f"{name} needs duckdb: {INSTALL}") from None
+    duckdb = import_library("duckdb", name, INSTALL)
     if database is not None and not database.is_file():
         raise FileNotFoundError(f"cannot read {str(database)!r}: there is no such file")
     with tempfile.TemporaryDirectory(prefix="fairgrad-", ignore_cleanup_errors=True) as folder:
@@ -363,12 +358,22 @@ def _table_of(connection: Any, path: Path, name: str) -> str:
 
 
 def _csv_files(files: Sequence[Path], options: ReadingOptions) -> tuple[str, str, tuple[str, ...]]:
-    """Files of text in SQL, their decimal mark, and notes on how they were read."""
+    """Files of text in SQL, their decimal mark, and notes on how they were read.
+
+    Files that duckdb cannot read, or would read differently, are refused.
+    """
     alike: dict[tuple[Dialect, tuple[str, ...]], list[Path]] = {}
     notes = []
     for path in files:
         dialect = find_dialect(path, options)
-        _check_plain(path, dialect)
+        if (
+            dialect.encoding not in {"utf-8", "utf-8-sig"}
+            or dialect.skipinitialspace
+            or "" in dialect.names
+            or (dialect.above, dialect.footer) != (1, ())
+            or path.name.lower().endswith((".xz", ".bz2"))
+        ):
+            raise ScanError(f"duckdb cannot read the format of {path.name}")
         names = tuple(all_named(dialect.names, path.name))
         check_cases(names)
         alike.setdefault((dialect, names), []).append(path)
@@ -387,19 +392,6 @@ def check_cases(names: Sequence[str]) -> None:
     """Refuses names that are one name for duckdb."""
     if len({name.lower() for name in names}) < len(set(names)):
         raise ScanError("column names differ only in case")
-
-
-def _check_plain(path: Path, dialect: Dialect) -> None:
-    """Refuses files that duckdb cannot read, or would read differently."""
-    name = path.name.lower()
-    if (
-        dialect.encoding not in {"utf-8", "utf-8-sig"}
-        or dialect.skipinitialspace
-        or "" in dialect.names
-        or (dialect.above, dialect.footer) != (1, ())
-        or name.endswith((".xz", ".bz2"))
-    ):
-        raise ScanError(f"duckdb cannot read the format of {path.name}")
 
 
 def _csv_table(dialect: Dialect, names: Sequence[str], paths: Sequence[Path]) -> str:

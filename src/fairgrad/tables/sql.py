@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from fairgrad.tables.values import cut_names
+from fairgrad.tables.column import cut_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
