@@ -410,25 +410,21 @@ class AuditRequest:
 
     def _refuse_idle(self, options: Mapping[str, Any]) -> None:
         """Refuses options that would have no effect in this call."""
-        if self.model is not None:
-            of_tables = ("prediction", "desirable", "bins", "target", "threshold", "counts")
-            refuse_idle(options, of_tables, "with a model, which brings its own")
-        else:
-            refuse_idle(options, ["held_out"], "without a model")
-        if "prediction" in options and not self.prediction:
-            refuse_idle(options, ["map"], "without a column of predictions")
-        if not self.score:
-            refuse_idle(options, ["threshold"], "without --score, the column it is about")
-        if self.time is None:
-            refuse_idle(options, ["period"], "without --time")
-        else:
-            refuse_idle(options, ["batch"], "with --time, which names the batches")
-        if self.as_json:
-            refuse_idle(options, ["explain"], "with --json, which contains everything")
-        if self.counts:
-            refuse_idle(
-                options, ["search", "cluster"], "with --counts: it needs the rows themselves"
-            )
+        has_model, has_time = self.model is not None, self.time is not None
+        of_tables = ["prediction", "desirable", "bins", "target", "threshold", "counts"]
+        predicts_itself = "prediction" in options and not self.prediction
+        for is_so, names, reason in (
+            (has_model, of_tables, "with a model, which brings its own"),
+            (not has_model, ["held_out"], "without a model"),
+            (predicts_itself, ["map"], "without a column of predictions"),
+            (not self.score, ["threshold"], "without --score, the column it is about"),
+            (not has_time, ["period"], "without --time"),
+            (has_time, ["batch"], "with --time, which names the batches"),
+            (self.as_json, ["explain"], "with --json, which contains everything"),
+            (self.counts, ["search", "cluster"], "with --counts: it needs the rows themselves"),
+        ):
+            if is_so:
+                refuse_idle(options, names, reason)
         if self.measure:
             audit_tolerance(self.tolerance, self.measure)
         for name in ("target", "prediction", "score"):

@@ -111,14 +111,6 @@ class Dialect:
     titles: int = 0
     footer: tuple[str, ...] = ()
 
-    def format(self) -> dict[str, Any]:
-        """What pandas and the csv module call alike."""
-        return {
-            "quotechar": self.quotechar,
-            "escapechar": self.escapechar,
-            "skipinitialspace": self.skipinitialspace,
-        }
-
     def sentence(self, name: str, ending: str = "") -> str:
         """What is unusual about it, in words; empty if nothing is."""
         usual = "\t" if ending in {".tsv", ".tab"} else ","
@@ -338,7 +330,11 @@ def _all_quoted(sample: str, separator: str) -> bool:
 
 def _rows(sample: str, dialect: Dialect, most: int = _SAMPLE_RECORDS) -> list[list[str]]:
     reader = csv.reader(
-        io.StringIO(sample.lstrip("\ufeff"), newline=""), delimiter=dialect.sep, **dialect.format()
+        io.StringIO(sample.lstrip("\ufeff"), newline=""),
+        delimiter=dialect.sep,
+        quotechar=dialect.quotechar,
+        escapechar=dialect.escapechar,
+        skipinitialspace=dialect.skipinitialspace,
     )
     rows: list[list[str]] = []
     with suppress(csv.Error):  # a field without an end, or a stray zero

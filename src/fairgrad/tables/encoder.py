@@ -81,21 +81,17 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # no
             TypeError: if X is not a data frame.
             ValueError: if a column mixes kinds, or none can be encoded.
         """
-        self.fit_features(self._frame(X))
-        return self
-
-    def _frame(self, X: Any) -> pd.DataFrame:
-        """A frame read as files are: texts that are numbers or dates become these."""
         frame = _data_frame(X)
         check_distinct(frame.columns, "X")
         if not len(frame):
             raise ValueError("X: expected some rows, got none.")
         frame = plain_frame(frame.reset_index(drop=True))
         frame.columns = pd.Index([str(name) for name in frame.columns])
-        if READING in frame.attrs:
-            return frame
-        report = ReadingReport(missing=tuple(map(str, self.missing)))
-        return typed_table(frame.items(), report)
+        if READING not in frame.attrs:  # then texts that are numbers or dates become these
+            report = ReadingReport(missing=tuple(map(str, self.missing)))
+            frame = typed_table(frame.items(), report)
+        self.fit_features(frame)
+        return self
 
     def fit_features(self, frame: pd.DataFrame, prefix: str = "") -> pd.DataFrame:
         """Fits a table that `read_table` has read, and gives its features.

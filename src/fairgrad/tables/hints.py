@@ -137,10 +137,8 @@ def sentinel_hints(frame: pd.DataFrame) -> list[str]:
         counts = sentinels(frame[name])
         if counts:
             listed = " and ".join(f"{text} ({counted(n, 'row')})" for text, n in counts.items())
-            options = [
-                f'--missing "{text}"' if " " in text else f"--missing {text}" for text in counts
-            ]
-            how = " ".join(options)
+            quoted = (f'"{text}"' if " " in text else text for text in counts)
+            how = " ".join(f"--missing {text}" for text in quoted)
             notes.append(f"{name}: {listed} may mean a missing value; then use {how}.")
     more = len(notes) - _MOST_LISTED
     rest = [f"{more} more columns have values that may mean a missing value."] if more > 0 else []

@@ -498,8 +498,11 @@ def _csv(
     try:
         dialect = find_dialect(path, options)
         note = dialect.sentence(path.name, "".join(path.suffixes[:1]).lower())
-        how |= dialect.format() | {
+        how |= {
             "encoding": dialect.encoding,
+            "quotechar": dialect.quotechar,
+            "escapechar": dialect.escapechar,
+            "skipinitialspace": dialect.skipinitialspace,
             "sep": dialect.sep,
             "decimal": dialect.decimal,
             "header": None,

@@ -137,39 +137,16 @@ class Scan:
             ValueError: if the table has no rows, or far too many different values.
             ScanError: if it has to be read row by row.
         """
-        prepared = self.prepared(query)
-        raw = self.run(f"{prepared.sql(self.table)}LIMIT {MOST_COMBINATIONS + 1}")
+        asked, query = query.columns, self.prepared(query)
+        raw = self.run(f"{query.sql(self.table)}LIMIT {MOST_COMBINATIONS + 1}")
         if not len(raw):
             raise ValueError(f"{self.name} has no rows")
         if len(raw) > MOST_COMBINATIONS:
             raise ValueError(
                 f"{self.name} has more than {MOST_COMBINATIONS:,} combinations of the values of "
-                f"{', '.join(query.columns)}; a group needs many rows, so name other columns, or "
+                f"{', '.join(asked)}; a group needs many rows, so name other columns, or "
                 "give --bins"
             )
-        return self._read(prepared, raw)
-
-    def run(self, sql: str) -> pd.DataFrame:
-        """The answer to a query as a frame, which Ctrl-C stops.
-
-        The query runs in a thread of its own: signals reach the main thread alone, which waits.
-
-        Raises:
-            ScanError: if duckdb cannot answer it.
-        """
-        with scan_errors(), ThreadPoolExecutor(1) as pool:
-            answer = pool.submit(lambda: self.connection.execute(sql).fetchall())
-            try:
-                while not wait([answer], 0.1).done:
-                    self.tell(float(self.connection.query_progress()))
-            except BaseException:
-                self.connection.interrupt()
-                raise
-            rows = answer.result()
-        names = [column[0] for column in self.connection.description]
-        return plain_frame(pd.DataFrame(rows, columns=pd.Index(names)))
-
-    def _read(self, query: CountQuery, raw: pd.DataFrame) -> CountedAnswer:
         times = raw[N_ROWS].to_numpy(dtype=np.int64)
         keys = [name for name in query.keys if name not in query.bins]
         report = ReadingReport(
@@ -195,6 +172,26 @@ class Scan:
             )
         frame[query.weight] = raw[query.weight].to_numpy(np.float64, na_value=np.nan)
         return CountedAnswer(frame, times, raw[SQUARES].to_numpy(np.float64, na_value=np.nan))
+
+    def run(self, sql: str) -> pd.DataFrame:
+        """The answer to a query as a frame, which Ctrl-C stops.
+
+        The query runs in a thread of its own: signals reach the main thread alone, which waits.
+
+        Raises:
+            ScanError: if duckdb cannot answer it.
+        """
+        with scan_errors(), ThreadPoolExecutor(1) as pool:
+            answer = pool.submit(lambda: self.connection.execute(sql).fetchall())
+            try:
+                while not wait([answer], 0.1).done:
+                    self.tell(float(self.connection.query_progress()))
+            except BaseException:
+                self.connection.interrupt()
+                raise
+            rows = answer.result()
+        names = [column[0] for column in self.connection.description]
+        return plain_frame(pd.DataFrame(rows, columns=pd.Index(names)))
 
     def _check_texts(
         self, query: CountQuery, raw: pd.DataFrame, times: NDArray[np.int64], report: ReadingReport
