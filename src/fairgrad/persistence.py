@@ -123,7 +123,25 @@ def save(model: Any, path: str | os.PathLike[str]) -> Path:
     if not isinstance(model, BaseEstimator):
         raise TypeError(f"model: expected a scikit-learn estimator, got {type(model).__name__}.")
     check_is_fitted(model)
-    archive = io.BytesIO(_archive(_packed(model, {})))
+    import skops.io  # noqa: PLC0415 - imports all of scikit-learn
+
+    tags = {place: tag for tag, place in BOOSTED.items()}  # their libraries may be missing
+    for tag in TYPES.keys() - BOOSTED:
+        kind = pkgutil.resolve_name(TYPES[tag])
+        tags[f"{kind.__module__}.{kind.__name__}"] = tag
+    packed = _packed(model, {})
+    try:
+        data = _renamed(skops.io.dumps(packed, compression=zipfile.ZIP_DEFLATED), tags)
+        untrusted = set(skops.io.get_untrusted_types(data=data)) - {*TYPES, *ALSO_TRUSTED}
+    except (TypeError, RecursionError) as wrong:
+        raise TypeError(f"model: contains something that cannot be saved: {wrong}.") from wrong
+    if untrusted:
+        raise TypeError(
+            f"model: contains {', '.join(sorted(untrusted))}, which cannot be loaded safely. Files "
+            "may contain values and estimators of fairgrad and scikit-learn only. Pass measures "
+            "and rules by name, and apply your own functions before the model."
+        )
+    archive = io.BytesIO(data)
     header = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
@@ -227,28 +245,6 @@ def _check_shape(name: str, content: bytes) -> None:
     size = len(content) - stream.tell()
     if not dtype.hasobject and math.prod(shape) * dtype.itemsize != size:
         raise ValueError(f"{name} has {size:,} bytes for an array of shape {shape}")
-
-
-def _archive(packed: Any) -> bytes:
-    """Writes the estimator as a skops archive; raises an error if it could not be loaded."""
-    import skops.io  # noqa: PLC0415 - imports all of scikit-learn
-
-    tags = {place: tag for tag, place in BOOSTED.items()}  # their libraries may be missing
-    for tag in TYPES.keys() - BOOSTED:
-        kind = pkgutil.resolve_name(TYPES[tag])
-        tags[f"{kind.__module__}.{kind.__name__}"] = tag
-    try:
-        data = _renamed(skops.io.dumps(packed, compression=zipfile.ZIP_DEFLATED), tags)
-        untrusted = set(skops.io.get_untrusted_types(data=data)) - {*TYPES, *ALSO_TRUSTED}
-    except (TypeError, RecursionError) as wrong:
-        raise TypeError(f"model: contains something that cannot be saved: {wrong}.") from wrong
-    if untrusted:
-        raise TypeError(
-            f"model: contains {', '.join(sorted(untrusted))}, which cannot be loaded safely. Files "
-            "may contain values and estimators of fairgrad and scikit-learn only. Pass measures "
-            "and rules by name, and apply your own functions before the model."
-        )
-    return data
 
 
 def _by_skops(data: bytes, path: Any) -> Any:

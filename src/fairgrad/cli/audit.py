@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from fairgrad.audit import Audit, AuditComparison
     from fairgrad.cli.folder import SavedModel
     from fairgrad.cli.people import AuditedPeople
-    from fairgrad.membership import Membership
     from fairgrad.tables.roles import ColumnRoles
 
 SCHEMA, SCHEMA_VERSION = "fairgrad.audit_command", 1
@@ -66,7 +65,13 @@ def audit(params: dict[str, Any]) -> int:
     """Audits a model, or a table with predictions."""
     request = AuditRequest.from_options(params)
     people = decided_people(request)
-    membership = None if people.model is None else _membership(people, people.model, request)
+    needs_rows = request.cluster or request.search or people.counts is not None
+    membership = None
+    if people.model is not None and not needs_rows:  # as `fit` judges its test rows
+        groups = people.columns.groups(people.frame)
+        if groups.isna().any(axis=None):
+            X, _ = people.model.encoded(people.frame, request.reading.missing)
+            membership = group_membership(X, people.truth(), groups)
     result = people.audit(request, membership=membership)
     output.notes(people.notes)
     if request.search:
@@ -97,18 +102,6 @@ def audit(params: dict[str, Any]) -> int:
         advice = f"Next: {NEXT[result.verdict]} --explain shows all details."
         output.screen().print(Paragraph(advice, "dim"))
     return exit_code(result.verdict, request.fail_on)
-
-
-def _membership(
-    people: AuditedPeople, model: SavedModel, request: AuditRequest
-) -> Membership | None:
-    """Probabilities of groups that are unknown for many rows, as `fit` judges its test rows."""
-    groups = people.columns.groups(people.frame, people.times)
-    needs_rows = request.cluster or request.search or people.counts is not None
-    if needs_rows or not groups.isna().any(axis=None):
-        return None
-    X, _ = model.encoded(people.frame, request.reading.missing)
-    return group_membership(X, people.truth(), groups)
 
 
 def impact(params: dict[str, Any]) -> int:

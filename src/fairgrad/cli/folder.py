@@ -201,15 +201,9 @@ def load_model(folder: str | Path, names: list[str]) -> SavedModel:
     same = {name: known[name] for name in ("labels", "settings", "provenance", "held_out")}
     missing = tuple(known["missing"])
     model = SavedModel(pipeline[0], pipeline[-1], columns, groups=groups, missing=missing, **same)
-    _check_works(model, folder)
-    return model
-
-
-def _check_works(model: SavedModel, folder: str | Path) -> None:
-    """Predicts a row without values: finds parts that do not fit together before any work."""
     import pandas as pd  # noqa: PLC0415 - after the quick checks
 
-    try:
+    try:  # a row without values finds parts that do not fit together before any work
         _, scores, _ = model.predict(pd.DataFrame([dict.fromkeys(model.needed)]))
         if len(model.labels) != len(model.classifier.classes_):
             raise ValueError(f"it has other labels than {model.labels}")  # noqa: TRY301 - as below
@@ -220,6 +214,7 @@ def _check_works(model: SavedModel, folder: str | Path) -> None:
         ) from error
     if not np.isfinite(scores).all():
         raise ValueError(f"{folder}: The model's weights are not numbers. Fit the model again")
+    return model
 
 
 def held_out_rows(

@@ -405,32 +405,28 @@ class AuditRequest:
             "state": Path(options["state"]) if options.get("state") else None,
         }
         request = cls(**known)
-        request._refuse_idle(options)
-        return request
-
-    def _refuse_idle(self, options: Mapping[str, Any]) -> None:
-        """Refuses options that would have no effect in this call."""
-        has_model, has_time = self.model is not None, self.time is not None
+        has_model, has_time = request.model is not None, request.time is not None
         of_tables = ["prediction", "desirable", "bins", "target", "threshold", "counts"]
-        predicts_itself = "prediction" in options and not self.prediction
+        lacks_predictions = "prediction" in options and not request.prediction
         for is_so, names, reason in (
             (has_model, of_tables, "with a model, which brings its own"),
             (not has_model, ["held_out"], "without a model"),
-            (predicts_itself, ["map"], "without a column of predictions"),
-            (not self.score, ["threshold"], "without --score, the column it is about"),
+            (lacks_predictions, ["map"], "without a column of predictions"),
+            (not request.score, ["threshold"], "without --score, the column it is about"),
             (not has_time, ["period"], "without --time"),
             (has_time, ["batch"], "with --time, which names the batches"),
-            (self.as_json, ["explain"], "with --json, which contains everything"),
-            (self.counts, ["search", "cluster"], "with --counts: it needs the rows themselves"),
+            (request.as_json, ["explain"], "with --json, which contains everything"),
+            (request.counts, ["search", "cluster"], "with --counts: it needs the rows themselves"),
         ):
             if is_so:
                 refuse_idle(options, names, reason)
-        if self.measure:
-            audit_tolerance(self.tolerance, self.measure)
+        if request.measure:
+            audit_tolerance(request.tolerance, request.measure)
         for name in ("target", "prediction", "score"):
             # Subgroups by what is predicted would have the largest gaps of all.
-            if options.get(name) and options[name] in self.search:
+            if options.get(name) and options[name] in request.search:
                 raise ValueError(f"--search {options[name]} is the column of --{name}; name others")
+        return request
 
     def reference_of(self, sensitive: Sequence[str]) -> dict[str, str] | None:
         """The groups to compare with, by sensitive column; None for the mean of all rows."""

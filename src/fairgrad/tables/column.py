@@ -420,41 +420,32 @@ class ColumnReader:
             spelt = pd.Series(named).astype(object).str.capitalize()
             return pd.Categorical(as_categories(spelt).array)
         if numbers is not None:
-            return self._numbers_of(named, names, numbers)
+            gaps = [name for name, n in zip(names, numbers, strict=True) if np.isnan(n)]
+            self._removed(named, gaps)
+            for name, number in zip(names, numbers, strict=True):
+                if not np.isnan(number) and _DECORATED.search(name):
+                    as_read = f"numbers such as {name!r} are read as {number:g}"
+                    self.report.written[self.name] = as_read
+                    break
+            read = np.append(numbers, np.nan)[named.codes]
+            is_whole = bool((np.abs(read) < 2**53).all() and (read == np.round(read)).all())
+            return np.asarray(read, dtype=np.int64 if is_whole else np.float64)
         form, other = "", ""
         if kind == "text" and not self.as_text:
             form, other = date_format([name for name in names if name not in MISSING_TEXTS])
-        if form:
-            return self._dates_of(named, form, other)
-        for text in (name for name in names if name in MISSING_TEXTS):
-            self._count(text, named == text, self.report.named)
-        return named
-
-    def _numbers_of(
-        self, named: pd.Categorical, names: Sequence[str], numbers: NDArray[Any]
-    ) -> NDArray[Any]:
-        """The column as the numbers of its texts."""
-        self._removed(named, [name for name, n in zip(names, numbers, strict=True) if np.isnan(n)])
-        for name, number in zip(names, numbers, strict=True):
-            if not np.isnan(number) and _DECORATED.search(name):
-                as_read = f"numbers such as {name!r} are read as {number:g}"
-                self.report.written[self.name] = as_read
-                break
-        read = np.append(numbers, np.nan)[named.codes]
-        is_whole = bool((np.abs(read) < 2**53).all() and (read == np.round(read)).all())
-        return np.asarray(read, dtype=np.int64 if is_whole else np.float64)
-
-    def _dates_of(self, named: pd.Categorical, form: str, other: str) -> NDArray[Any]:
-        """The column as the dates of its texts."""
-        named = self._removed(named, MISSING_TEXTS)
-        dates = pd.to_datetime(pd.Series(named.categories, dtype=object), format=form, utc=True)
-        lookup = np.append(dates.to_numpy(dtype="datetime64[ns]"), np.datetime64("NaT", "ns"))
-        self.report.forms[self.name] = form
         if other:
             self.report.written[self.name] = (
                 f"dates read as {_form_in_words(form)}; {_form_in_words(other)} would fit as well"
             )
-        return np.asarray(lookup[named.codes])
+        if form:
+            self.report.forms[self.name] = form
+            named = self._removed(named, MISSING_TEXTS)
+            dates = pd.to_datetime(pd.Series(named.categories, dtype=object), format=form, utc=True)
+            lookup = np.append(dates.to_numpy(dtype="datetime64[ns]"), np.datetime64("NaT", "ns"))
+            return np.asarray(lookup[named.codes])
+        for text in (name for name in names if name in MISSING_TEXTS):
+            self._count(text, named == text, self.report.named)
+        return named
 
     def _removed(self, named: pd.Categorical, texts: Collection[str]) -> pd.Categorical:
         """Categories without those that mean a missing value."""

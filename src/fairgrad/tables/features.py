@@ -410,7 +410,18 @@ class _LaterTable:
         codes, values = pd.factorize(column)
         n_known = len(feature.values)
         place = {name: code for code, name in enumerate(feature.values)}
-        places = [self._place(value, feature, place) for value in values]
+        places = []
+        for value in values:
+            name = value_name(value)
+            names = [str(value), name]
+            if isinstance(value, str) and feature.numbers:
+                names.append(value_name(float(parse_numbers([name], self.decimal)[0])))
+            if set(feature.values) <= {"True", "False"}:
+                names.append(name.capitalize())
+            # "None" may also be the name of a category.
+            unknown = -1 if name in self.gaps else n_known
+            known = next((place[one] for one in names if one in place), unknown)
+            places.append(-1 if name in self.missing else known)
         rows = np.array([*places, -1], dtype=np.int64)[codes]
         unseen = rows == n_known
         if unseen.any():
@@ -422,17 +433,3 @@ class _LaterTable:
         if not feature.has_gaps:
             self._count(feature, "missing, taken as none of the known", rows < 0)
         return pd.Categorical.from_codes(rows, categories=pd.Index([*feature.values, UNSEEN]))
-
-    def _place(self, value: Any, feature: TableFeature, place: Mapping[str, int]) -> int:
-        """The code of a value: -1 for a missing one, one more than the last for an unseen one."""
-        name = value_name(value)
-        if pd.isna(value) or name in self.missing:
-            return -1
-        names = [str(value), name]
-        if isinstance(value, str) and feature.numbers:
-            names.append(value_name(float(parse_numbers([name], self.decimal)[0])))
-        if set(feature.values) <= {"True", "False"}:
-            names.append(name.capitalize())
-        # "None" may also be the name of a category.
-        unknown = -1 if name in self.gaps else len(feature.values)
-        return next((place[name] for name in names if name in place), unknown)

@@ -126,8 +126,13 @@ class Scan:
             more |= {_gap_name(name): gap} if gap else {}
         keys, over = query.keys, query.over
         if over is not None and not self.types[over[0]].startswith(_DATES):
-            # A text: its format is found later.
-            written[over[0]], keys, over = self._day_of_text(over[0]), (*keys, over[0]), None
+            name = over[0]
+            if self.types[name] != "VARCHAR":
+                raise ValueError(f"--time names {name!r}, whose values are not dates")
+            text = f"trim({quoted_name(name)})"
+            day = f"CASE WHEN regexp_full_match({text}, '{_ISO}') THEN left({text}, 10)"
+            # The format of other texts is found later.
+            written[name], keys, over = f"{day} ELSE {text} END", (*keys, name), None
         return replace(query, keys=keys, written=written, more=more, over=over)
 
     def count(self, query: CountQuery) -> CountedAnswer:
@@ -235,15 +240,6 @@ class Scan:
         if not is_text and not gaps:
             return column, ""
         return number, f"CASE WHEN {number} IS NULL THEN {text} END"
-
-    def _day_of_text(self, name: str) -> str:
-        """The day of a date that is written as a text, in SQL."""
-        if self.types[name] != "VARCHAR":
-            raise ValueError(f"--time names {name!r}, whose values are not dates")
-        text = f"trim({quoted_name(name)})"
-        return (
-            f"CASE WHEN regexp_full_match({text}, '{_ISO}') THEN left({text}, 10) ELSE {text} END"
-        )
 
 
 @contextmanager
