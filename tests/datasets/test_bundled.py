@@ -10,7 +10,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from fairgrad.datasets import PAPER_SEEDS, load, names
-from fairgrad.datasets.bundled import FILES
+from fairgrad.datasets.dataset import FILES
 
 #: Rows, columns of the matrix, and rows of each cell (label by label, group by group).
 COUNTS = {

@@ -28,7 +28,6 @@ from fairgrad.cli.people import (
 from fairgrad.cli.request import AuditRequest, read_columns, read_options
 from fairgrad.tables.column import ReadingReport, cut_names
 from fairgrad.tables.features import Oddities, TableFeature, read_groups
-from fairgrad.tables.parquet import parquet_size
 from fairgrad.tables.reading import (
     LARGE,
     column_names,
@@ -36,6 +35,7 @@ from fairgrad.tables.reading import (
     has_duckdb,
     is_parquet,
     is_scanned,
+    parquet_size,
     pieces,
     table_bytes,
     table_files,

@@ -20,12 +20,13 @@ from fairgrad.cli.request import read_options, refuse_idle
 from fairgrad.columns import without_formulas
 from fairgrad.files import naming, whole_file, whole_folder
 from fairgrad.tables.features import Oddities
-from fairgrad.tables.parquet import parquet_files, parquet_size
 from fairgrad.tables.reading import (
     PARQUET_ENDINGS,
     column_names,
     import_library,
     is_parquet,
+    parquet_files,
+    parquet_size,
     pieces,
     plain_frame,
     refuse_columns,
@@ -38,8 +39,7 @@ if TYPE_CHECKING:
     from fairgrad.cli.folder import SavedModel
     from fairgrad.progress import ProgressBar
     from fairgrad.tables.dialect import ReadingOptions
-    from fairgrad.tables.parquet import ParquetFile
-    from fairgrad.tables.reading import TableSource
+    from fairgrad.tables.reading import ParquetFile, TableSource
 
     Piece = tuple[pd.DataFrame, pd.DataFrame, Any]
     """Some thousand rows, their texts as they are; the new columns; and the rows as Arrow has them,

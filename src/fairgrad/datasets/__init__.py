@@ -5,7 +5,6 @@
 Nothing here needs PyTorch.
 """
 
-from fairgrad.datasets.bundled import load, names
-from fairgrad.datasets.dataset import PAPER_SEEDS, Dataset, Encoded, Split
+from fairgrad.datasets.dataset import PAPER_SEEDS, Dataset, Encoded, Split, load, names
 
 __all__ = ["PAPER_SEEDS", "Dataset", "Encoded", "Split", "load", "names"]

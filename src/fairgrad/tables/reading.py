@@ -17,7 +17,8 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from glob import glob
 from importlib import import_module
@@ -192,7 +193,7 @@ def may_exceed(source: TableSource, options: ReadingOptions, wanted: int, test: 
     if any(path.name.lower().endswith(WHOLE_ENDINGS) for path in files):
         return False
     if all(map(is_parquet, files)):
-        n_rows = import_module("fairgrad.tables.parquet").parquet_size(files)[0]
+        n_rows: float = parquet_size(files)[0]
     else:  # a field and what separates it take two bytes at least
         is_packed = any(path.name.lower().endswith(PACKED_TEXTS) for path in files)
         size = table_bytes(source) * (MOST_PACKED if is_packed else 1)
@@ -449,7 +450,7 @@ def pieces(
     for place, path in enumerate(paths):
         name = path.name.lower()
         if is_parquet(path):
-            frames = import_module("fairgrad.tables.parquet").parquet_frames(path, columns, rows)
+            frames = parquet_frames(path, columns, rows)
         elif name.endswith(WHOLE_ENDINGS):
             frames = _whole(path, columns, rows, options)
         else:
@@ -477,7 +478,7 @@ def column_names(table: TableSource, options: ReadingOptions | None = None) -> l
     """The names of a table's columns."""
     first = table_files(table)[0]
     if is_parquet(first):  # no row is read
-        files = import_module("fairgrad.tables.parquet").parquet_files(first)
+        files = parquet_files(first)
         return [str(name) for name in next(files).schema.names]
     piece = next(pieces(table, rows=1, options=options))
     return [str(name) for name in piece.columns]
@@ -531,6 +532,100 @@ def _without_last(pieces: Iterable[pd.DataFrame], n: int) -> Iterator[pd.DataFra
         rows = piece if held is None else pd.concat([held, piece])
         yield rows.iloc[: max(0, len(rows) - n)]
         held = rows.iloc[max(0, len(rows) - n) :] if n else None
+
+
+@dataclass(frozen=True, eq=False)
+class ParquetFile:
+    """One file of a folder of Parquet files.
+
+    Attributes:
+        path: its place.
+        keys: columns whose value stands in the names of its folders.
+        schema: of its batches.
+        batches: its rows as Arrow's record batches; at least one, which may be empty.
+    """
+
+    path: Path
+    keys: tuple[str, ...]
+    schema: Any
+    batches: Iterator[Any]
+
+
+def parquet_files(
+    path: Path, columns: Sequence[str] | None = None, rows: int = PIECE
+) -> Iterator[ParquetFile]:
+    """The files of a Parquet folder, or the file, to be read one after the other.
+
+    Raises:
+        ImportError: if pyarrow is not installed.
+        ValueError: if a file cannot be read.
+    """
+    with as_parquet(path) as arrow:
+        files = _dataset(path)
+        check_distinct(files.schema.names, path.name)
+        wanted = (
+            files.schema.names if columns is None else known_columns(columns, files.schema.names)
+        )
+        schema = arrow.schema([files.schema.field(name) for name in wanted])
+        fragments = list(files.get_fragments())
+    # Without reading ahead there is one row group in memory at a time.
+    how = {"schema": files.schema, "columns": wanted, "batch_size": rows}
+    how |= {"batch_readahead": 1, "fragment_readahead": 1}
+
+    def batches(fragment: Any, *, is_first: bool) -> Iterator[Any]:
+        is_empty = is_first  # of a table without rows there is one batch
+        with as_parquet(path):
+            for batch in fragment.to_batches(**how):
+                if batch.num_rows:
+                    is_empty = False
+                    yield batch
+        if is_empty:
+            yield arrow.RecordBatch.from_pylist([], schema=schema)
+
+    for place, fragment in enumerate(fragments):
+        partition = import_library("pyarrow.dataset", "reading Parquet files").get_partition_keys
+        keys = tuple(partition(fragment.partition_expression))
+        yield ParquetFile(Path(fragment.path), keys, schema, batches(fragment, is_first=not place))
+
+
+def parquet_frames(path: Path, columns: Sequence[str] | None, rows: int) -> Iterator[pd.DataFrame]:
+    """The same as frames, which keep the share of the rows that were read so far."""
+    n_rows, n_read = max(1, parquet_size([path])[0]), 0
+    for file in parquet_files(path, columns, rows):
+        for batch in file.batches:
+            frame = plain_frame(batch.to_pandas())
+            n_read += len(frame)
+            frame.attrs["done"] = n_read / n_rows
+            yield frame
+
+
+def _dataset(path: Path) -> Any:
+    """Folders named key=value hold one value of a column each, as Spark and others write them."""
+    dataset = import_library("pyarrow.dataset", "reading Parquet files")
+    return dataset.dataset(path, format="parquet", partitioning="hive")
+
+
+def parquet_size(paths: Sequence[Path]) -> tuple[int, int]:
+    """How many rows Parquet files hold, and how many values; no row is read."""
+    n_rows = n_values = 0
+    for path in paths:
+        with as_parquet(path):
+            files = _dataset(path)
+            total = files.count_rows()
+            n_rows, n_values = n_rows + total, n_values + total * len(files.schema.names)
+    return n_rows, n_values
+
+
+@contextmanager
+def as_parquet(path: Path) -> Iterator[Any]:
+    """Gives pyarrow; what it cannot read is an error that names the file."""
+    arrow = import_library("pyarrow", "reading Parquet files")
+    try:
+        yield arrow
+    except (arrow.ArrowException, OSError) as error:
+        raise ValueError(
+            f"{path.name} cannot be read as a Parquet file ({one_line(error)})"
+        ) from error
 
 
 def all_named(header: Iterable[Any], table: str) -> list[str]:
