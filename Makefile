@@ -13,7 +13,7 @@ endif
 
 .PHONY: demo test coverage test-browser test-cuda test-network test-lowest test-newest lint format docs bench-overhead bench-smoke reliability pictures clean
 
-SOURCES := pyproject.toml constraints.txt hatch_build.py $(wildcard src/fairgrad/torch/*.c src/fairgrad/torch/*.h)
+SOURCES := pyproject.toml constraints.txt hatch_build.py $(wildcard src/fairgrad/compiled/*.c src/fairgrad/compiled/*.h)
 
 .venv/base: $(SOURCES)
 	$(PYTHON) -m venv .venv

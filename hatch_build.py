@@ -12,12 +12,12 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-SOURCE = Path("src/fairgrad/torch/_step.c")
+SOURCE = Path("src/fairgrad/compiled/_step.c")
 INCLUDED = "_linear.h"
 
 
 class CompiledStep(BuildHookInterface):
-    """Puts ``fairgrad.torch._step`` beside its source, and into the wheel."""
+    """Puts ``fairgrad.compiled._step`` beside its source, and into the wheel."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Builds before the wheel is packed; an editable install finds the module in src/."""
@@ -37,7 +37,7 @@ class CompiledStep(BuildHookInterface):
         from setuptools.command.build_ext import build_ext  # noqa: PLC0415 - see above
 
         source = Path(self.root) / SOURCE
-        # fairgrad.torch.compiled compares it with the source that lies beside the module.
+        # fairgrad.compiled compares it with the source that lies beside the module.
         parts = (source, source.with_name(INCLUDED))
         digest = hashlib.sha256(b"".join(part.read_bytes() for part in parts)).hexdigest()
         built_from = ("BUILT_FROM", f'"{digest}"')

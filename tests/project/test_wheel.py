@@ -49,7 +49,7 @@ def wheel(tmp_path_factory):
         shutil.copy(ROOT / name, copy)
     ignored = shutil.ignore_patterns("__pycache__", "*.so", "*.pyd")
     shutil.copytree(ROOT / "src", copy / "src", ignore=ignored)
-    earlier = copy / "src" / "fairgrad" / "torch" / "_step.abi3.so"
+    earlier = copy / "src" / "fairgrad" / "compiled" / "_step.abi3.so"
     earlier.write_bytes(b"loaded by somebody")
     with earlier.open("rb") as loaded:
         run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", "made", cwd=copy)
@@ -197,7 +197,7 @@ def test_an_audit_needs_few_packages(contents):
 def hook(tmp_path):
     """The step of the build that compiles, on a copy of the sources; and its warnings."""
     ignored = shutil.ignore_patterns("__pycache__", "*.so", "*.pyd")
-    sources = Path("src", "fairgrad", "torch")
+    sources = Path("src", "fairgrad", "compiled")
     shutil.copytree(ROOT / sources, tmp_path / sources, ignore=ignored)
     spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
     module = importlib.util.module_from_spec(spec)
@@ -222,6 +222,6 @@ def test_the_module_is_found_under_its_name_on_windows(hook, monkeypatch):
     monkeypatch.setattr("setuptools.command.build_ext.get_abi3_suffix", lambda: ".pyd")
     data = {"artifacts": []}
     hook.initialize("standard", data)
-    assert data["artifacts"] == ["src/fairgrad/torch/_step.pyd"]
+    assert data["artifacts"] == ["src/fairgrad/compiled/_step.pyd"]
     assert data["tag"].startswith("cp311-abi3-")
     assert not hook.warned

@@ -5,20 +5,11 @@ import pytest
 
 from fairgrad.sklearn import FairGradClassifier
 from fairgrad.sklearn.rows import FEW_NUMBERS, moments
-from fairgrad.torch import compiled
-
-
-@pytest.fixture(params=[True, False], ids=["compiled", "not compiled"])
-def way(request, monkeypatch):
-    if request.param and not compiled.is_compiled:
-        pytest.skip("no compiler when it was installed")
-    monkeypatch.setattr(compiled, "is_compiled", request.param)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(("n", "d"), [(1, 1), (7, 3), (3000, 1), (2500, 17), (40, 700)])
-@pytest.mark.usefixtures("way")
 def test_moments_are_those_of_numpy(n, d, weighted, dtype):
     rng = np.random.default_rng(n + d)
     X = (rng.normal(size=(n, d)) * rng.uniform(0.1, 9, d) + 100 * rng.normal(size=d)).astype(dtype)

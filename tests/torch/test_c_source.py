@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-import fairgrad.torch
+import fairgrad.compiled
 
-SOURCE = Path(fairgrad.torch.__file__).with_name("_step.c")
+SOURCE = Path(fairgrad.compiled.__file__).with_name("_step.c")
 FLAGS = ("-std=c11", "-pedantic", "-Wall", "-Wextra", "-Werror", "-fPIC", "-O1")
 
 

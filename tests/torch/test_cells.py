@@ -84,7 +84,7 @@ def test_a_module_older_than_the_source_beside_it_is_not_used(changed, tmp_path)
     copy = tmp_path / "fairgrad"
     shutil.copytree(package, copy, ignore=shutil.ignore_patterns("__pycache__", "*.xz", "*.js"))
     if changed:
-        with (copy / "torch" / changed).open("a") as source:
+        with (copy / "compiled" / changed).open("a") as source:
             source.write("/* pulled */\n")
     done = subprocess.run(
         [sys.executable, "-c", PRINT_STATE], capture_output=True, text=True, check=True,

@@ -6,7 +6,7 @@ from fairgrad.checks import needing
 with needing("torch", message=f"fairgrad.torch {NO_TORCH}"):
     import torch as torch  # says what to install before the lines below fail
 
-from fairgrad.torch.compiled import is_compiled as is_compiled  # whether a step is compiled
+from fairgrad.compiled import is_compiled as is_compiled  # whether a step is compiled
 from fairgrad.torch.decision import FairDecision
 from fairgrad.torch.fairness_loss import FairLoss, FairnessLoss
 from fairgrad.torch.losses import (

@@ -14,6 +14,7 @@ from torch.nn import functional
 from fairgrad import dual
 from fairgrad.checks import check_number
 from fairgrad.columns import as_array, as_columns
+from fairgrad.compiled import compiled_code
 from fairgrad.constraints import on_outcomes, split_by_label
 from fairgrad.fairness_functions import FairnessMeasure, is_older_class
 from fairgrad.groups import Groups, group_rows
@@ -27,7 +28,6 @@ from fairgrad.measures import (
     uses_desirable,
 )
 from fairgrad.torch.cells import BatchCounts
-from fairgrad.torch.compiled import compiled_code
 from fairgrad.torch.monitor import distinct
 from fairgrad.torch.multipliers import Multipliers, check_can_update
 from fairgrad.torch.processes import Processes

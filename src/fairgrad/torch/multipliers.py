@@ -13,9 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from fairgrad import dual
+from fairgrad.compiled import compiled_code, is_compiled, prepare
 from fairgrad.groups import count_rows
 from fairgrad.torch.cells import CellLookup
-from fairgrad.torch.compiled import compiled_code, is_compiled, prepare
 from fairgrad.torch.monitor import Watch
 from fairgrad.torch.reading import best_class
 

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from fairgrad.checks import check_count, check_number, is_number
 from fairgrad.columns import as_array
+from fairgrad.compiled import on_cpu
 from fairgrad.groups import GroupedRows, group_rows
-from fairgrad.torch.compiled import on_cpu
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -29,11 +29,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from fairgrad import dual
+from fairgrad.compiled import on_cpu
 from fairgrad.constraints import Constraints, on_outcomes, split_by_label, warn_of_undefined
 from fairgrad.evaluate import unfairness
 from fairgrad.groups import count_rows
 from fairgrad.measures import constraints_of
-from fairgrad.torch.compiled import on_cpu
 from fairgrad.training.plan import DROPOUT, INITIAL_WEIGHTS, Batches, generator
 from fairgrad.usefulness import cost_shares
 

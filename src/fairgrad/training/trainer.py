@@ -17,8 +17,8 @@ from torch import Tensor
 
 from fairgrad import dual
 from fairgrad.checks import warn
+from fairgrad.compiled import compiled_code, is_compiled, on_cpu, prepare
 from fairgrad.progress import ProgressBar
-from fairgrad.torch.compiled import compiled_code, is_compiled, on_cpu, prepare
 from fairgrad.training.plan import Batches, TrainingPlan
 from fairgrad.training.stack import History, Stack, StackParts, State
 

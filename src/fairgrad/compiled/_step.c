@@ -1,6 +1,6 @@
 /* fairgrad.dual.step on the CPU, as plain loops. `step` takes a batch of a loss as it comes; `epoch`
    trains linear models for a whole epoch (inner loops in _linear.h). Tensor operations do the same,
-   and tests compare both. fairgrad.torch.compiled passes all numbers that Python knows, too, and the
+   and tests compare both. fairgrad.compiled passes all numbers that Python knows, too, and the
    addresses of tensors; nothing here keeps them alive. */
 
 #define Py_LIMITED_API 0x030b0000

@@ -43,7 +43,7 @@ def on_cpu(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]
 def _load() -> Any:
     """The compiled module, unless it is older than the C files beside it, as after a pull."""
     try:
-        module = import_module("fairgrad.torch._step")
+        module = import_module("fairgrad.compiled._step")
     except ImportError:  # there was no compiler
         return None
     files = [Path(__file__).with_name(name) for name in ("_step.c", "_linear.h")]
