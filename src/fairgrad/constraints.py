@@ -16,8 +16,7 @@ Constraints may also be on the *outcomes* of the cells, the rates at which each 
 from __future__ import annotations
 
 import hashlib
-import math
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -97,15 +96,13 @@ class Coefficients:
 
     def select(self, kept: NDArray[Any]) -> Coefficients:
         """The levels at these positions; means are still taken over all levels of the block."""
-        n = len(self.block)
-        place = np.full(n, -1)
+        place = np.full(len(self.block), -1)
         place[kept] = np.arange(len(place[kept]))
         if self.share[place < 0].any():  # the mean also needs levels that are not selected
             return Coefficients.from_dense(self.dense()[kept])
-        chosen = self.only(place >= 0)
-        return replace(
-            chosen, row=place[chosen.row], block=self.block[kept], share=self.share[kept]
-        )
+        row = place[self.row]
+        selected = (row[row >= 0], self.cell[row >= 0], self.value[row >= 0])
+        return Coefficients(*selected, self.block[kept], self.share[kept], self.n_cells)
 
     def spread(self, cell: Ints, share: Floats, coarse: Ints, n_cells: int) -> Coefficients:
         """The same levels for finer cells; a coarse cell has the error ``sum share e_fine``."""
@@ -124,8 +121,11 @@ class Coefficients:
         )
 
     @staticmethod
-    def concatenate(parts: Sequence[Coefficients], *, apart: bool = False) -> Coefficients:
-        """Joins the levels of several problems, on the same cells or (`apart`) each on its own."""
+    def concatenate(parts: Sequence[Any], *, apart: bool = False) -> Coefficients:
+        """Joins the levels of several problems, on the same cells or (`apart`) each on its own.
+
+        The parts have the attributes of `Coefficients`.
+        """
         levels = np.cumsum([0, *(len(one.block) for one in parts)])
         blocks = np.cumsum([0, *(one.n_blocks for one in parts)])
         cells = np.cumsum([0, *(one.n_cells if apart else 0 for one in parts)])
@@ -144,9 +144,9 @@ def times(matrix: Any, errors: Any) -> Any:
 
     `matrix` has the attributes of `Coefficients`, either all as arrays or all as tensors.
     """
-    rate = _sum_by(matrix.row, matrix.value * _take(errors, matrix.cell), matrix.block.shape[0])
-    mean = _sum_by(matrix.block, matrix.share * rate, matrix.n_blocks)
-    return rate - _take(mean, matrix.block)
+    rate = count_rows(matrix.row, matrix.block.shape[0], matrix.value * take(errors, matrix.cell))
+    mean = count_rows(matrix.block, matrix.n_blocks, matrix.share * rate)
+    return rate - take(mean, matrix.block)
 
 
 def times_transposed(matrix: Any, value: Any, net: Any, n_cells: int) -> Any:
@@ -154,9 +154,16 @@ def times_transposed(matrix: Any, value: Any, net: Any, n_cells: int) -> Any:
 
     `value` are the coefficients; callers may divide them by the shares of the cells first.
     """
-    sums = _take(_sum_by(matrix.block, net, matrix.n_blocks), matrix.block)
+    sums = take(count_rows(matrix.block, matrix.n_blocks, net), matrix.block)
     net = net - matrix.share * sums
-    return _sum_by(matrix.cell, value * _take(net, matrix.row), n_cells)
+    return count_rows(matrix.cell, n_cells, value * take(net, matrix.row))
+
+
+def take(values: Any, index: Any) -> Any:
+    """(..., E) the values at these positions of the last axis."""
+    if isinstance(values, np.ndarray):
+        return values[..., index]
+    return values.index_select(-1, index)
 
 
 class Constraints:
@@ -184,6 +191,8 @@ class Constraints:
         lower: (J,) lower bounds, slack included.
         upper: (J,) upper bounds, slack included.
         definition: (J,) and (J,) lower and upper bounds without slack.
+        is_defined: (J,) whether each constraint is defined on these data.
+        n_cells: K.
 
     Raises:
         ValueError: if the shapes do not fit, or a lower bound is above its upper bound.
@@ -218,6 +227,7 @@ class Constraints:
         n = len(C.block)
         self.coefficients: Coefficients = C
         self.by_label, self.n_outcomes = by_label, n_outcomes
+        self.n_cells = C.n_cells // n_outcomes
         if C.n_cells % n_outcomes or (n_outcomes > 1 and not by_label):
             raise ValueError(
                 f"n_outcomes: expected a column for each of {n_outcomes} predicted labels and each "
@@ -227,8 +237,9 @@ class Constraints:
         self.names = tuple(names) or tuple(f"constraint {j}" for j in range(n))
         if len(self.names) != n:
             raise ValueError(f"names: expected one per constraint ({n}), got {len(self.names)}.")
-        self.c0, self.slack = _vector(c0, n, "c0"), _vector(slack, n, "slack")
-        self.definition = _vector(lower, n, "lower"), _vector(upper, n, "upper")
+        self.c0, self.slack = _numbers(c0, "c0", n), _numbers(slack, "slack", n)
+        self.is_defined: NDArray[np.bool_] = ~np.isnan(self.c0)
+        self.definition = _numbers(lower, "lower", n), _numbers(upper, "upper", n)
         if not np.all(self.definition[0] <= self.definition[1]):
             j = int(np.flatnonzero(~(self.definition[0] <= self.definition[1]))[0])
             raise ValueError(
@@ -240,24 +251,23 @@ class Constraints:
 
     def replaced(self, **changed: Any) -> Constraints:
         """A copy with some arguments changed."""
-        return Constraints(**{**self._arguments(), "C": self.coefficients, **changed})
+        return Constraints(**{**self._arguments(), **changed})
 
     def _arguments(self) -> dict[str, Any]:
         lower, upper = self.definition
         names = ("c0", "by_label", "names", "slack", "n_outcomes", "single_group")
         kept = {name: getattr(self, name) for name in names}
-        return {**kept, "lower": lower, "upper": upper}
+        return {**kept, "C": self.coefficients, "lower": lower, "upper": upper}
 
     def __getstate__(self) -> dict[str, Any]:
         """Plain arrays, so that files contain no other type of this library."""
-        parts = {
-            field.name: getattr(self.coefficients, field.name) for field in fields(Coefficients)
-        }
-        return {**self._arguments(), "parts": parts}
+        arguments = self._arguments()
+        parts = dict(vars(arguments.pop("C")))
+        return {**arguments, "parts": parts}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        parts = Coefficients(**state["parts"])
-        Constraints.__init__(self, C=parts, **{k: v for k, v in state.items() if k != "parts"})
+        arguments = dict(state)
+        Constraints.__init__(self, C=Coefficients(**arguments.pop("parts")), **arguments)
 
     def __repr__(self) -> str:
         matrix = self.coefficients
@@ -271,22 +281,12 @@ class Constraints:
         """(J, K) the coefficients as a dense matrix, for inspection."""
         return self.coefficients.dense()
 
-    @property
-    def n_cells(self) -> int:
-        """K."""
-        return self.coefficients.n_cells // self.n_outcomes
-
     def weight_names(self, groups: Groups) -> tuple[str, ...]:
         """Names of the weights: (K,) of the cells, or (L * K,) of predicted labels in cells."""
         names = groups.cell_names(self.by_label)
         if self.n_outcomes == 1:
             return names
         return tuple(f"{label} predicted, {name}" for label in groups.labels for name in names)
-
-    @property
-    def is_defined(self) -> NDArray[np.bool_]:
-        """(J,) whether each constraint is defined on these data."""
-        return ~np.isnan(self.c0)
 
     def levels(self, errors: Floats) -> Floats:
         """``F = c0 + C e``: (..., J); the error of an empty cell, NaN, is never used.
@@ -306,7 +306,7 @@ class Constraints:
         """
         if type(epsilon) is float and epsilon == 0:
             return self
-        slack = _vector(epsilon, len(self.c0), "epsilon")
+        slack = _numbers(epsilon, "epsilon", len(self.c0))
         if not np.all(slack >= 0):
             raise ValueError(f"epsilon: expected at least 0, got {epsilon}.")
         return self.replaced(
@@ -335,7 +335,7 @@ class Constraints:
             >>> parity.slacken_for(rows, 0.02).upper.round(3)
             array([0.02, 0.05])
         """
-        slack = _vector(epsilon, len(self.c0), "epsilon")
+        slack = _numbers(epsilon, "epsilon", len(self.c0))
         cell = rows.cell(self.by_label)
         weight = np.ones(len(cell)) if rows.weight is None else rows.weight / rows.weight.max()
         total, squares = (count_rows(cell, self.n_cells, weight**power) for power in (1, 2))
@@ -369,22 +369,24 @@ class Constraints:
 
     def select(self, rows: NDArray[Any]) -> Constraints:
         """The constraints at these positions."""
-        kept = self._arguments()
-        chosen = {name: kept[name][rows] for name in VECTORS}
+        arguments = self._arguments()
+        chosen = {name: arguments[name][rows] for name in VECTORS}
         names = tuple(np.asarray(self.names, dtype=object)[rows])
-        return Constraints(
-            **{**kept, **chosen, "names": names, "C": self.coefficients.select(rows)}
-        )
+        return self.replaced(C=self.coefficients.select(rows), names=names, **chosen)
 
-    def drop_undefined(self) -> Constraints:
+    def drop_undefined(self, *, warns: bool = True) -> Constraints:
         """Removes the constraints whose group has no rows, with a warning.
 
+        Args:
+            warns: False if the caller has warned of several sets of constraints at once.
+
         Raises:
-            ValueError: if none remains.
+            ValueError: if none remains, unless it is the caller who warns.
         """
         if self.is_defined.all():
             return self
-        warn_of_undefined([self])
+        if warns:
+            warn_of_undefined([self])
         return self.select(self.is_defined)
 
 
@@ -458,23 +460,14 @@ def lift(constraints: Constraints, coarse: Groups, fine: Groups, member: Ints) -
     parent = np.where(member < 0, -1, labels[:, None] * coarse.n_groups + member).ravel()
     cell = np.flatnonzero((parent >= 0) & (fine_mass > 0))
     share = fine_mass[cell] / coarse_mass[parent[cell]]
-    spread = _spread(
-        constraints, matrix.only(~undefined), cell, share, parent[cell], len(fine_mass)
+    outcome = np.arange(n_outcomes)[:, None]  # each predicted label has columns of its own
+    spread = matrix.only(~undefined).spread(
+        (outcome * len(fine_mass) + cell).ravel(),
+        np.tile(share, n_outcomes),
+        (outcome * len(coarse_mass) + parent[cell]).ravel(),
+        n_outcomes * len(fine_mass),
     )
     return constraints.replaced(C=spread, c0=np.where(undefined, np.nan, constraints.c0))
-
-
-def _spread(
-    constraints: Constraints, matrix: Coefficients, cell: Ints, share: Floats, coarse: Ints, n: int
-) -> Coefficients:
-    """Applies `Coefficients.spread`; constraints on outcomes repeat it for each predicted label."""
-    outcome = np.arange(constraints.n_outcomes)[:, None]
-    return matrix.spread(
-        (outcome * n + cell).ravel(),
-        np.tile(share, len(outcome)),
-        (outcome * constraints.n_cells + coarse).ravel(),
-        len(outcome) * n,
-    )
 
 
 def split_by_label(constraints: Constraints, groups: Groups) -> Constraints:
@@ -541,38 +534,17 @@ def stack(parts: Sequence[Constraints], groups: Groups) -> Constraints:
     )
 
 
-def _take(values: Any, index: Any) -> Any:
-    """(..., E) the values at these positions of the last axis."""
-    if isinstance(values, np.ndarray):
-        return values[..., index]
-    return values.index_select(-1, index)
-
-
-def _sum_by(index: Any, values: Any, size: int) -> Any:
-    """(..., size) the sums of the values (..., E) that have the same index."""
-    if not isinstance(values, np.ndarray):
-        zeros = values.new_zeros(*values.shape[:-1], size)
-        return zeros.index_add(-1, index, values)
-    if values.ndim == 1:
-        return np.bincount(index, values, minlength=size).astype(np.float64, copy=False)
-    flat = values.reshape(math.prod(values.shape[:-1]), values.shape[-1])
-    place = index + size * np.arange(len(flat))[:, None]
-    sums = np.bincount(place.ravel(), flat.ravel(), minlength=size * len(flat))
-    return sums.astype(np.float64, copy=False).reshape(*values.shape[:-1], size)
-
-
-def _vector(value: Any, length: int, argument: str) -> Floats:
-    vector = _numbers(value, argument)
-    if vector.shape not in {(), (length,)}:
-        raise ValueError(
-            f"{argument}: expected a number or one per constraint ({length}), "
-            f"got shape {vector.shape}."
-        )
-    return np.full(length, vector)
-
-
-def _numbers(value: Any, argument: str) -> Floats:
+def _numbers(value: Any, argument: str, length: int | None = None) -> Floats:
+    """Numbers as an array: of any shape, or, with a length, one per constraint."""
     try:
-        return np.asarray(value, dtype=np.float64)
+        numbers = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         raise TypeError(f"{argument}: expected numbers, got {value!r}.") from None
+    if length is None:
+        return numbers
+    if numbers.shape not in {(), (length,)}:
+        raise ValueError(
+            f"{argument}: expected a number or one per constraint ({length}), "
+            f"got shape {numbers.shape}."
+        )
+    return np.full(length, numbers)

@@ -148,7 +148,7 @@ def judged_apart(
         ) from None
     warn_of_undefined([constraints for constraints, _ in grouped])
     return [
-        (constraints.slacken_for(people, room).select(constraints.is_defined), people)
+        (constraints.slacken_for(people, room).drop_undefined(warns=False), people)
         for (constraints, people), room in zip(grouped, np.split(slack, ends[:-1]), strict=True)
     ]
 

@@ -63,6 +63,7 @@ import numpy as np
 
 from fairgrad.checks import check_costs
 from fairgrad.constraints import Coefficients, times, times_transposed
+from fairgrad.groups import count_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -81,6 +82,9 @@ BORROWED = 1e-24
 
 NOTHING = 1e-30
 """Rows that the starting value weighs, which anything outweighs; not 0, to divide by it."""
+
+COEFFICIENTS = ("row", "cell", "value", "block", "share", "n_blocks")
+"""The attributes of `Coefficients` that `Constants` have, too."""
 
 LEAST_LOSS = 1e-6
 """Log loss below which a row counts as certain of its label; it keeps slopes finite."""
@@ -157,6 +161,7 @@ class Constants:
         ceiling: (J,) the largest absolute value of each multiplier; None for no limit.
         auto: the numbers of the automatic rate; None for the paper's constant rate.
         n_problems: how many problems stand side by side.
+        n_cells: O * K, how many rates the levels are made of.
         room: (S, J) ``sign * C e`` beyond it is a violation; it follows from `bound` and `c0`.
         pull: (E,) coefficients divided by the share of their cell.
     """
@@ -182,12 +187,17 @@ class Constants:
     ceiling: Array | None = None
     auto: AutoRate | None = None
     n_problems: int = 1
+    n_cells: int = field(init=False)
     room: Array = field(init=False)
     pull: Array = field(init=False)
 
     def __post_init__(self) -> None:
-        per_entry = self.per_share[self.cell % len(self.per_share)]
-        self.__dict__.update(room=self.bound - self.sign * self.c0, pull=self.value * per_entry)
+        n_cells = len(self.per_share)
+        self.__dict__.update(
+            n_cells=self.n_outcomes * n_cells,
+            room=self.bound - self.sign * self.c0,
+            pull=self.value * self.per_share[self.cell % n_cells],
+        )
 
     def convert(self, change: Callable[[Any], Any]) -> Constants:
         """The same, with every array changed by a function, such as ``torch.from_numpy``."""
@@ -274,7 +284,7 @@ def make_constants(
         cost = np.repeat(costs.T, groups.n_groups, axis=1).ravel()  # [l, (y, r)]
     constants = Constants(
         c0=constraints.c0,
-        **_parts(constraints.coefficients),
+        **{name: getattr(constraints.coefficients, name) for name in COEFFICIENTS},
         sign=np.array([[1.0], [-1.0]])[:n_sides],
         bound=np.stack(sides[:n_sides]),
         floor=None if exact.all() else floor,
@@ -349,8 +359,12 @@ def side_by_side(problems: Sequence[Constants]) -> Constants:
     """Several problems with equally many cells as one: cells and levels follow each other."""
     if len({c.auto for c in problems}) > 1:
         raise ValueError("fairness_rate: expected 'auto' for all problems of a stack, or for none.")
-    one = [_coefficients(c) for c in problems]
-    n_outcomes = problems[0].n_outcomes
+    matrix, n_outcomes = Coefficients.concatenate(problems, apart=True), problems[0].n_outcomes
+    if n_outcomes > 1:  # rates are numbered by problem, then outcome; here by outcome first
+        n_cells = len(problems[0].per_share)
+        sizes = (len(problems), n_outcomes, n_cells)
+        problem, outcome, cell = np.unravel_index(matrix.cell, sizes)
+        matrix = replace(matrix, cell=(outcome * len(problems) + problem) * n_cells + cell)
     n_sides = max(len(c.sign) for c in problems)
     n_levels = sum(len(c.c0) for c in problems)
     bound, floor, first = np.full((n_sides, n_levels), NEVER), np.zeros((n_sides, n_levels)), 0
@@ -373,7 +387,7 @@ def side_by_side(problems: Sequence[Constants]) -> Constants:
 
     return Constants(
         c0=np.concatenate([c.c0 for c in problems]),
-        **_parts(_outcomes_first(Coefficients.concatenate(one, apart=True), len(one), n_outcomes)),
+        **{name: getattr(matrix, name) for name in COEFFICIENTS},
         sign=np.array([[1.0], [-1.0]])[:n_sides],
         bound=bound,
         floor=None if np.isneginf(floor).all() else floor,
@@ -395,25 +409,6 @@ def side_by_side(problems: Sequence[Constants]) -> Constants:
         auto=problems[0].auto,
         n_problems=sum(c.n_problems for c in problems),
     )
-
-
-def _outcomes_first(matrix: Coefficients, n_problems: int, n_outcomes: int) -> Coefficients:
-    """Cells numbered by outcome, then problem, where they were by problem, then outcome."""
-    if n_outcomes == 1:
-        return matrix
-    n_cells = matrix.n_cells // (n_problems * n_outcomes)
-    problem, outcome, cell = np.unravel_index(matrix.cell, (n_problems, n_outcomes, n_cells))
-    return replace(matrix, cell=(outcome * n_problems + problem) * n_cells + cell)
-
-
-def _parts(matrix: Coefficients) -> dict[str, Any]:
-    names = ("row", "cell", "value", "block", "share", "n_blocks")
-    return {name: getattr(matrix, name) for name in names}
-
-
-def _coefficients(c: Constants) -> Coefficients:
-    n_rates = c.n_outcomes * len(c.per_share)
-    return Coefficients(c.row, c.cell, c.value, c.block, c.share, n_rates)
 
 
 def start(constants: Constants, n_labels: int) -> State:
@@ -558,8 +553,7 @@ def _label_weights(constants: Constants, cost: Array) -> Array:
 
 def net_pulls(constants: Constants, net: Array) -> Array:
     """``(C' net)_k / p_k``: what the net multipliers add to the costs, (K,) or (O * K,)."""
-    n_rates = constants.n_outcomes * constants.per_share.shape[0]
-    return times_transposed(constants, constants.pull, net, n_rates)
+    return times_transposed(constants, constants.pull, net, constants.n_cells)
 
 
 def opposed(weights: Array, losses: Array) -> tuple[Array, Array]:

@@ -27,7 +27,7 @@ from fairgrad.columns import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping, Sequence
+    from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -188,35 +188,28 @@ class Groups:
 
     def marginal(self, *attributes: str) -> Groups:
         """The coarser groups that are formed by some of the attributes."""
-        columns = [self._attribute_index(name) for name in attributes]
-        parent, present = self._merge(columns)
-        mass = np.zeros((len(self.labels), len(present)))
-        for coarse, fine in zip(mass, self.mass, strict=True):
-            np.add.at(coarse, parent, fine)
-        return replace(
-            self,
-            attributes=tuple(attributes),
-            values=tuple(self.values[column] for column in columns),
-            codes=present,
-            mass=mass,
-        )
+        return self.merged(*attributes)[0]
 
     def parents(self, *attributes: str) -> Ints:
         """(G,) the index of each group's coarser group in ``marginal(*attributes)``."""
-        return self._merge([self._attribute_index(name) for name in attributes])[0]
+        return self.merged(*attributes)[1]
 
-    def _merge(self, columns: list[int]) -> tuple[Ints, Ints]:
-        radix = [len(self.values[column]) + 1 for column in columns]
-        joint = _join([self.codes[:, column] for column in columns], radix)
-        present, parent = np.unique(joint, return_inverse=True)
-        return parent, _split(present, radix)
-
-    def _attribute_index(self, name: str) -> int:
-        if name not in self.attributes:
-            raise ValueError(
-                f"attribute: got {name!r}; the sensitive attributes are {list(self.attributes)}."
-            )
-        return self.attributes.index(name)
+    def merged(self, *attributes: str) -> tuple[Groups, Ints]:
+        """The coarser groups that are formed by some of the attributes, and `parents`."""
+        for name in attributes:
+            if name not in self.attributes:
+                raise ValueError(
+                    f"attribute: got {name!r}; the sensitive attributes are "
+                    f"{list(self.attributes)}."
+                )
+        columns = [self.attributes.index(name) for name in attributes]
+        codes, values = self.codes[:, columns], tuple(self.values[column] for column in columns)
+        _, first, parent = np.unique(_join(codes.T, values), return_index=True, return_inverse=True)
+        mass = np.zeros((len(self.labels), len(first)))
+        for coarse, fine in zip(mass, self.mass, strict=True):
+            np.add.at(coarse, parent, fine)
+        merged = replace(self, attributes=attributes, values=values, codes=codes[first], mass=mass)
+        return merged, parent
 
     @property
     def takes_integers(self) -> bool:
@@ -247,11 +240,7 @@ class Groups:
         Raises:
             ValueError: if a row's combination of values does not occur in these groups.
         """
-        codes = [
-            codes_among(encode(column, f"s ({name})"), self.values[a], f"s ({name})")
-            for a, (name, column) in enumerate(self._same_attributes(s, "s").items())
-        ]
-        group = self._look_up(codes)
+        group = self._look_up(s, "s", warns=False)
         if (group == UNKNOWN).any():
             raise ValueError(
                 f"s: row {int(np.argmin(group))} has an unknown combination of values; "
@@ -272,29 +261,27 @@ class Groups:
         Raises:
             ValueError: if the attributes differ.
         """
-        codes = [
-            codes_among(encode(column, f"{argument} ({name})"), self.values[a], argument, name)
-            for a, (name, column) in enumerate(self._same_attributes(s, argument).items())
-        ]
-        return np.where(
-            np.all([column != UNKNOWN for column in codes], axis=0), self._look_up(codes), UNKNOWN
-        )
+        group = self._look_up(s, argument, warns=True)
+        return np.where((group >= 0) & self.is_known[group], group, UNKNOWN)
 
-    def _same_attributes(self, s: Any, argument: str) -> dict[str, Any]:
-        """Columns by the attributes' names, in their order."""
+    def _look_up(self, s: Any, argument: str, *, warns: bool) -> Ints:
+        """(N,) the group of each row, -1 for combinations of values that do not occur.
+
+        A new value is an error, or, with a warning, a missing one.
+        """
         columns = as_columns(s, argument)
         if len(columns) != len(self.attributes):
             raise ValueError(
                 f"{argument}: expected the attributes {list(self.attributes)}, got {list(columns)}."
             )
         if set(columns) == set(self.attributes):
-            return {name: columns[name] for name in self.attributes}
-        return columns
-
-    def _look_up(self, codes: Sequence[Ints]) -> Ints:
-        """(N,) the group with these codes of its attributes, -1 if there is none."""
-        radix = [len(values) + 1 for values in self.values]
-        known, joint = _join(list(self.codes.T), radix), _join(codes, radix)
+            columns = {name: columns[name] for name in self.attributes}
+        codes = []
+        for (name, column), values in zip(columns.items(), self.values, strict=True):
+            title = f"{argument} ({name})"
+            names = (argument, name) if warns else (title,)
+            codes.append(codes_among(encode(column, title), values, *names))
+        known, joint = _join(self.codes.T, self.values), _join(codes, self.values)
         order = np.argsort(known)
         group = order[np.minimum(np.searchsorted(known[order], joint), len(known) - 1)]
         return np.where(known[group] == joint, group, UNKNOWN)
@@ -310,8 +297,7 @@ class Groups:
         label, group = self.label_index(y), self.group_index(s)
         _check_length(len(group), len(label), "s", "y")
         weight = check_weights(sample_weight, len(label))
-        mass = count_rows(label * self.n_groups + group, self.mass.size, weight)
-        return GroupedRows(replace(self, mass=mass.reshape(self.mass.shape)), label, group, weight)
+        return GroupedRows(self, label, group, weight).take(slice(None))
 
     def label_index(self, y: Any, argument: str = "y") -> Ints:
         """(N,) the index of each row's label; `argument` is the argument's name in errors.
@@ -401,16 +387,18 @@ def group_rows(
     for column in columns.values():
         _check_length(len(column.codes), n_rows, s_name, y_name)
     weight = check_weights(sample_weight, n_rows, weight_name, y_name)
-    radix = [len(column.values) + 1 for column in columns.values()]
-    joint = _join([column.codes for column in columns.values()], radix)
+    values = tuple(column.values for column in columns.values())
+    joint = _join([column.codes for column in columns.values()], values)
     present, group = distinct(joint)
+    row = np.zeros(len(present), dtype=np.int64)
+    row[group] = np.arange(n_rows)  # one of each group
     n_labels, n_groups = len(encoded.values), len(present)
     mass = count_rows(encoded.codes * n_groups + group, n_labels * n_groups, weight)
     groups = Groups(
         labels=encoded.values,
         attributes=tuple(columns),
-        values=tuple(column.values for column in columns.values()),
-        codes=_split(present, radix),
+        values=values,
+        codes=np.stack([column.codes[row] for column in columns.values()], axis=1),
         mass=mass.reshape(n_labels, n_groups),
         label_name=label_name,
     )
@@ -418,17 +406,22 @@ def group_rows(
 
 
 def count_rows(place: Any, size: int, weight: Any = None) -> Any:
-    """(size,) counts the rows of each cell, or sums their weights.
+    """(..., size) counts the rows of each cell, or sums their weights.
 
     Args:
         place: (N,) the number of each row's cell (or outcome, or group), from 0 to size - 1, as an
             array or a tensor.
         size: the number of cells.
-        weight: (N,) of the rows; required for tensors.
+        weight: (..., N) of the rows; required for tensors.
     """
-    if isinstance(place, np.ndarray):
+    if not isinstance(place, np.ndarray):
+        return weight.new_zeros(*weight.shape[:-1], size).index_add(-1, place, weight)
+    if np.ndim(weight) < 2:
         return np.bincount(place, weight, minlength=size).astype(np.float64, copy=False)
-    return weight.new_zeros(size).index_add(0, place, weight)
+    shape = weight.shape[:-1]
+    sums_apart = place + size * np.arange(math.prod(shape))[:, None]
+    sums = np.bincount(sums_apart.ravel(), weight.ravel(), minlength=size * len(sums_apart))
+    return sums.astype(np.float64, copy=False).reshape(*shape, size)
 
 
 def judged_groups(rows: Any, min_group: float = MIN_GROUP) -> NDArray[np.bool_]:
@@ -510,23 +503,18 @@ def _encode_labels(y: Any, argument: str = "y") -> tuple[str, Codes]:
     return name, labels
 
 
-def _join(codes: Sequence[Ints], radix: Sequence[int]) -> Ints:
-    """One integer per combination of codes; unknown counts as the last value."""
+def _join(codes: Iterable[Ints], values: Iterable[NDArray[Any]]) -> Ints:
+    """One integer per combination of codes of these values; unknown counts as the last value."""
+    radix = [len(known) + 1 for known in values]
     if math.prod(radix) > np.iinfo(np.int64).max:
         raise ValueError(
-            f"sensitive_features: {len(radix)} attributes with {list(radix)} values have more "
+            f"sensitive_features: {len(radix)} attributes with {radix} values have more "
             "combinations than can be numbered. Use fewer attributes, or merge values."
         )
-    joint = np.zeros(len(codes[0]), dtype=np.int64)
+    joint = np.zeros(1, dtype=np.int64)
     for column, size in zip(codes, radix, strict=True):
         joint = joint * size + np.where(column == UNKNOWN, size - 1, column)
     return joint
-
-
-def _split(joint: Ints, radix: Sequence[int]) -> Ints:
-    """The inverse of `_join`: (rows, attributes)."""
-    codes = np.stack(np.unravel_index(joint, tuple(radix)), axis=1).astype(np.int64)
-    return np.where(codes == np.asarray(radix) - 1, UNKNOWN, codes)
 
 
 def _check_length(got: int, expected: int, argument: str, other: str) -> None:

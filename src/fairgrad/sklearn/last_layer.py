@@ -151,7 +151,7 @@ class LastLayers:
         layers: Sequence[Floats],
         cost_matrix: Any = None,
     ) -> None:
-        defined = constraints.select(constraints.is_defined)
+        defined = constraints.drop_undefined(warns=False)
         cells = np.unique(defined.coefficients.cell % defined.n_cells)
         counts = count_rows(rows.cell(defined.by_label), defined.n_cells)[cells]
         smallest = counts[counts > 0].min(initial=len(rows))
