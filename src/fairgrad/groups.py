@@ -195,7 +195,11 @@ class Groups:
         return self.merged(*attributes)[1]
 
     def merged(self, *attributes: str) -> tuple[Groups, Ints]:
-        """The coarser groups that are formed by some of the attributes, and `parents`."""
+        """The coarser groups that are formed by some of the attributes, and `parents`.
+
+        Raises:
+            ValueError: if there is no such attribute.
+        """
         for name in attributes:
             if name not in self.attributes:
                 raise ValueError(

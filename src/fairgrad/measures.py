@@ -4,11 +4,13 @@ Every definition compares a rate of each group with the mean of that rate over a
 
     F_r = rate_r - mean_r' rate_r',     rate = rate0 + R e,
 
-where e are the error rates of the cells, or the rates at which each label is predicted there
-(`fairgrad.rates`). Only the rate differs from measure to measure, and `gaps_to_mean` makes
-constraints of it. `AtLeast` and `AtMost` bound a rate itself. Your own measure is any function from
-`Groups` (those whose attributes are known) to `Constraints`. To add a measure with a name, write
-the function here and describe it in `fairgrad.definitions`.
+where e are the error rates of the cells: of accuracy, recall, and with two labels the selection
+rate. With more labels a selection rate is linear in the *outcomes* ``q[k, l] = P(h = l | cell k)``,
+one rate for each cell and predicted label. Precision is linear in neither: its denominator is a
+prediction. Only the rate differs from measure to measure, and `gaps_to_mean` makes constraints of
+it. `AtLeast` and `AtMost` bound a rate itself. Your own measure is any function from `Groups`
+(those whose attributes are known) to `Constraints`. To add a measure with a name, write the
+function here and describe it in `fairgrad.definitions`.
 """
 
 from __future__ import annotations
@@ -16,32 +18,204 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from fairgrad.checks import check_number
 from fairgrad.columns import UNKNOWN, as_array
-from fairgrad.constraints import Constraints, lift, stack
+from fairgrad.constraints import Coefficients, Constraints, lift, stack
 from fairgrad.definitions import BOUND, BOUNDED_RATES, DEFINITIONS
 from fairgrad.groups import MIN_GROUP, GroupedRows, Groups, count_rows, judged_groups
-from fairgrad.rates import (
-    Rates,
-    accuracies,
-    false_alarm_rates,
-    gaps_of_pairs,
-    gaps_to_mean,
-    label_of,
-    prediction_rates,
-    recalls,
-    selection_rates,
-)
 
 if TYPE_CHECKING:
-    from fairgrad.groups import Floats
+    from fairgrad.groups import Floats, Ints
 
 MeasureFunction = Callable[[Groups], Constraints]
+
+MOST_COMPARED = 1000
+"""The most groups that can be compared pair by pair: a million pairs."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rates:
+    """J rates ``r = r0 + R e``, one per group (or per label and group), by the entries of R.
+
+    Attributes:
+        r0: (J,) constants.
+        cell: (J, W) the cells each rate depends on; of outcomes, ``predicted label * K + cell``.
+        value: (J, W) their coefficients.
+        mass: (J,) the rows in each rate's denominator, which are its weight in the mean.
+        n_cells: how many error rates (or outcomes) there are; by default up to the last one used.
+        n_outcomes: 1 for error rates, the number of labels for outcomes.
+
+    Example:
+        >>> rates = Rates(  # the accuracies 1 - e of two groups, of 30 and 70 rows
+        ...     r0=np.ones(2),
+        ...     cell=np.array([[0], [1]]),
+        ...     value=np.array([[-1.0], [-1.0]]),
+        ...     mass=np.array([30.0, 70.0]),
+        ... )
+        >>> rates.r0 + rates.value[:, 0] * np.array([0.1, 0.3])  # where e is 10 % and 30 %
+        array([0.9, 0.7])
+    """
+
+    r0: Floats
+    cell: Ints
+    value: Floats
+    mass: Floats
+    n_cells: int | None = None
+    n_outcomes: int = 1
+
+    @staticmethod
+    def concatenate(parts: Sequence[Rates]) -> Rates:
+        """Joins several sets of rates of the same cells."""
+        arrays = ("r0", "cell", "value", "mass")
+        joined: dict[str, Any] = {
+            name: np.concatenate([getattr(one, name) for one in parts]) for name in arrays
+        }
+        return replace(parts[0], **joined)
+
+
+def gaps_to_mean(
+    rates: Rates,
+    *,
+    by_label: bool,
+    names: Sequence[str],
+    block: Ints | None = None,
+    ratio: float = 1.0,
+    lower: float = 0.0,
+    upper: float = 0.0,
+) -> Constraints:
+    """Constraints on ``F_j = r_j - ratio * (mean of r over the block of j)``.
+
+    The mean is weighted by the rates' rows. A rate of no rows is not defined: its c0 is NaN.
+
+    Args:
+        rates: of the groups.
+        by_label: whether their cells are (label, group) pairs or groups.
+        names: (J,) the name of each level.
+        block: (J,) levels with the same number share a mean; by default all do.
+        ratio: the share of the mean that is subtracted; 0 bounds the rates themselves.
+        lower: the lower bound of all levels.
+        upper: the upper bound of all levels.
+
+    Example:
+        >>> rates = Rates(np.zeros(2), np.array([[0], [1]]), -np.ones((2, 1)), np.array([30, 70]))
+        >>> gaps_to_mean(rates, by_label=False, names=["a", "b"]).C
+        array([[-0.7,  0.7],
+               [ 0.3, -0.3]])
+    """
+    n = len(rates.r0)
+    block = np.zeros(n, dtype=np.int64) if block is None else block
+    total = np.bincount(block, rates.mass)[block]
+    share = ratio * rates.mass / np.where(total > 0, total, 1.0)
+    mean = np.bincount(block, share * rates.r0)[block]
+    c0 = np.where(rates.mass > 0, rates.r0 - mean, np.nan)
+    row = np.repeat(np.arange(n), rates.cell.shape[1])
+    n_cells = int(rates.cell.max()) + 1 if rates.n_cells is None else rates.n_cells
+    return Constraints(
+        c0=c0,
+        C=Coefficients(row, rates.cell.ravel(), rates.value.ravel(), block, share, n_cells),
+        by_label=by_label,
+        names=names,
+        lower=lower,
+        upper=upper,
+        n_outcomes=rates.n_outcomes,
+    )
+
+
+def gaps_of_pairs(rates: Rates, names: Sequence[str], ratio: float) -> Constraints:
+    """Constraints ``F_(r,r') = r_r - ratio * r_r' >= 0`` for each ordered pair of groups.
+
+    A pair is not defined if one of its groups has no rows.
+
+    Raises:
+        ValueError: if there are too many groups to be compared pair by pair.
+    """
+    n = len(rates.r0)
+    if n > MOST_COMPARED:
+        raise ValueError(
+            f"s: the rule compares every group with every other, at most {MOST_COMPARED} of them; "
+            f"got {n}. Use demographic_parity, which compares with the mean, and an epsilon."
+        )
+    first, other = np.nonzero(~np.eye(n, dtype=bool)) if n > 1 else (np.zeros(1, int),) * 2
+    pairs = replace(
+        rates,
+        r0=rates.r0[first] - ratio * rates.r0[other],
+        cell=np.concatenate([rates.cell[first], rates.cell[other]], axis=1),
+        value=np.concatenate([rates.value[first], -ratio * rates.value[other]], axis=1),
+        mass=np.minimum(rates.mass[first], rates.mass[other]),
+    )
+    pair_names = [f"{names[i]} against {names[j]}" for i, j in zip(first, other, strict=True)]
+    return gaps_to_mean(pairs, by_label=True, names=pair_names, ratio=0.0, upper=np.inf)
+
+
+def accuracies(mass: Floats) -> Rates:
+    """``-e_k``: the accuracy minus 1. The constant cancels in gaps, so c0 is exactly 0."""
+    n = len(mass)
+    return Rates(np.zeros(n), np.arange(n)[:, None], -np.ones((n, 1)), mass)
+
+
+def selection_rates(groups: Groups, labels: Sequence[int]) -> Rates:
+    """``P(h in labels | s = r)``, (G,): from error rates for two labels, else from outcomes.
+
+    ``P(h = l | r) = P(y = l | r) (1 - e_(l,r)) + P(y = l' | r) e_(l',r)``, and with more
+    labels ``P(h = l | r) = sum_y P(y | r) q[(y,r), l]``.
+    """
+    total = groups.mass.sum(axis=0)
+    share = groups.mass / np.where(total > 0, total, 1.0)
+    n_labels, n_groups = groups.mass.shape
+    group = np.arange(n_groups)
+    if n_labels == 2 and len(labels) == 1:
+        label = labels[0]
+        cell = np.stack([label * n_groups + group, (1 - label) * n_groups + group], 1)
+        return Rates(share[label], cell, np.stack([-share[label], share[1 - label]], 1), total)
+    return _outcome_rates(groups, labels, share, total)
+
+
+def recalls(groups: Groups, labels: Sequence[int]) -> Rates:
+    """``P(h = l | y = l, s = r)``, (len(labels) * G,), label by label."""
+    cell = (np.asarray(labels)[:, None] * groups.n_groups + np.arange(groups.n_groups)).ravel()
+    n = len(cell)
+    mass = groups.mass.ravel()
+    return Rates(np.ones(n), cell[:, None], -np.ones((n, 1)), mass[cell], len(mass))
+
+
+def false_alarm_rates(groups: Groups, labels: Sequence[int]) -> Rates:
+    """``P(h in labels | y not in labels, s = r)``, (G,)."""
+    others = ~np.isin(np.arange(len(groups.labels)), labels)
+    mass = groups.mass * others[:, None]
+    total = mass.sum(axis=0)
+    if len(groups.labels) == 2:
+        cell = int(np.flatnonzero(others)[0]) * groups.n_groups + np.arange(groups.n_groups)
+        n = groups.n_groups
+        return Rates(np.zeros(n), cell[:, None], np.ones((n, 1)), total, groups.mass.size)
+    return _outcome_rates(groups, labels, mass / np.where(total > 0, total, 1.0), total)
+
+
+def prediction_rates(groups: Groups) -> Rates:
+    """``q[k, l] = P(h = l | cell k)``, (L * K,), predicted label by predicted label."""
+    n_labels, n_cells = len(groups.labels), groups.mass.size
+    n = n_labels * n_cells
+    mass = np.tile(groups.mass.ravel(), n_labels)
+    return Rates(np.zeros(n), np.arange(n)[:, None], np.ones((n, 1)), mass, n, n_labels)
+
+
+def _outcome_rates(groups: Groups, labels: Sequence[int], share: Floats, total: Floats) -> Rates:
+    """``sum over these predicted labels and all y of share_(y,r) q[(y,r), l]``, (G,)."""
+    n_labels, n_groups = groups.mass.shape
+    cell = np.arange(groups.mass.size).reshape(n_labels, n_groups).T  # (G, L) of each group
+    places = np.concatenate([cell + label * groups.mass.size for label in labels], axis=1)
+    return Rates(
+        r0=np.zeros(n_groups),
+        cell=places,
+        value=np.tile(share.T, (1, len(labels))),
+        mass=total,
+        n_cells=n_labels * groups.mass.size,
+        n_outcomes=n_labels,
+    )
 
 
 def accuracy_parity(groups: Groups) -> Constraints:
@@ -73,10 +247,9 @@ def equalized_odds(groups: Groups) -> Constraints:
                [ 0.  ,  0.  , -0.75,  0.75],
                [ 0.  ,  0.  ,  0.25, -0.25]])
     """
-    names = groups.cell_names(by_label=True)
-    return gaps_to_mean(
-        accuracies(groups.mass.ravel()), by_label=True, names=names, block=label_of(groups)
-    )
+    rates, names = accuracies(groups.mass.ravel()), groups.cell_names(by_label=True)
+    block = np.arange(len(names)) // groups.n_groups
+    return gaps_to_mean(rates, by_label=True, names=names, block=block)
 
 
 def equality_of_opportunity(groups: Groups, y_desirable: Any = None) -> Constraints:
@@ -97,8 +270,9 @@ def equality_of_opportunity(groups: Groups, y_desirable: Any = None) -> Constrai
                [ 0.  ,  0.  , -0.75,  0.75],
                [ 0.  ,  0.  ,  0.25, -0.25]])
     """
-    desirable = _required_labels(groups, y_desirable, "equality_of_opportunity")
-    odds, rows = equalized_odds(groups), np.isin(label_of(groups), desirable)
+    desirable = _desirable_indices(groups, y_desirable, "equality_of_opportunity")
+    odds = equalized_odds(groups)
+    rows = np.isin(np.arange(len(odds.names)) // groups.n_groups, desirable)
     return odds.replaced(c0=np.where(rows, odds.c0, 0.0), C=odds.coefficients.only(rows))
 
 
@@ -150,7 +324,8 @@ def demographic_parity(groups: Groups) -> Constraints:
         )
     rates = Rates.concatenate([selection_rates(groups, [label]) for label in range(n_labels)])
     names = groups.cell_names(by_label=True)
-    return gaps_to_mean(rates, by_label=True, names=names, block=label_of(groups))
+    block = np.arange(len(names)) // groups.n_groups
+    return gaps_to_mean(rates, by_label=True, names=names, block=block)
 
 
 def four_fifths_rule(groups: Groups, y_desirable: Any = None) -> Constraints:
@@ -171,7 +346,7 @@ def four_fifths_rule(groups: Groups, y_desirable: Any = None) -> Constraints:
         >>> rule.c0, rule.lower, rule.upper
         (array([-0.35,  0.55]), array([0., 0.]), array([inf, inf]))
     """
-    desirable = _some_labels(groups, y_desirable, "four_fifths_rule")
+    desirable = _desirable_indices(groups, y_desirable, "four_fifths_rule", not_all=True)
     return gaps_of_pairs(selection_rates(groups, desirable), groups.names, ratio=0.8)
 
 
@@ -264,11 +439,11 @@ class _Bound:
             return replace(rates, r0=rates.r0 + 1.0), False, groups.names
         wanted = y_desirable if self.labels is None else self.labels
         if self.rate == "recall":
-            labels = _required_labels(groups, wanted, self.rate)
+            labels = _desirable_indices(groups, wanted, self.rate)
             of_labels = [f"{groups.label_name}={groups.labels[label]}" for label in labels]
             names = [f"{label}, {name}" for label in of_labels for name in groups.names]
             return recalls(groups, labels), True, names
-        labels = _some_labels(groups, wanted, self.rate)
+        labels = _desirable_indices(groups, wanted, self.rate, not_all=True)
         made = selection_rates if self.rate == "selection_rate" else false_alarm_rates
         return made(groups, labels), True, groups.names
 
@@ -386,33 +561,22 @@ class LargeGroups:
         groups: of the training rows.
         rows: (G,) how many rows each group has.
         min_group: the least number of rows; below 1 a share of all rows.
+        set_aside: the groups that are too small to compare, and how many rows each has.
     """
 
     measure: Any
     groups: Groups
     rows: Floats
     min_group: float
+    set_aside: dict[str, int]
 
     def rows_of(self, groups: Groups) -> Floats:
         """(G,) the number of training rows in groups of some of the attributes."""
-        known = self.groups.marginal(*groups.attributes)
-        sums = count_rows(self.groups.parents(*groups.attributes), known.n_groups, self.rows)
+        known, parents = self.groups.merged(*groups.attributes)
+        sums = count_rows(parents, known.n_groups, self.rows)
         # Matched by values: other rows may lack some groups and number the rest differently.
         rows_by_values = dict(zip(_value_tuples(known), sums.tolist(), strict=True))
         return np.array([rows_by_values.get(values, 0.0) for values in _value_tuples(groups)])
-
-    def set_aside(self) -> dict[str, int]:
-        """The groups that are too small to compare, and how many rows each has."""
-        small_groups: dict[str, int] = {}
-        for on in on_groups(self.measure, self.groups.attributes):
-            if not isinstance(as_measure(on.measure), (str, _Bound)):
-                continue
-            groups = self.groups.marginal(*on.compared).known()
-            rows = self.rows_of(groups)
-            small = ~judged_groups(rows, self.min_group) & (rows > 0)
-            names = np.asarray(groups.names, dtype=object)[small].tolist()
-            small_groups |= dict(zip(names, rows[small].astype(int).tolist(), strict=True))
-        return small_groups
 
 
 def _value_tuples(groups: Groups) -> list[tuple[Any, ...]]:
@@ -422,7 +586,7 @@ def _value_tuples(groups: Groups) -> list[tuple[Any, ...]]:
 
 
 def among_large(measure: Any, rows: GroupedRows, min_group: float = MIN_GROUP) -> Any:
-    """Restricts a measure to groups of at least `min_group` rows.
+    """Restricts a measure to groups of at least `min_group` rows, if some are smaller.
 
     Args:
         measure: as for `constraints_of`; None stays None.
@@ -436,8 +600,16 @@ def among_large(measure: Any, rows: GroupedRows, min_group: float = MIN_GROUP) -
     if measure is None or isinstance(measure, LargeGroups):
         return measure
     counts = count_rows(rows.group, rows.groups.n_groups)
-    large = LargeGroups(measure, rows.groups, counts, min_group)
-    return large if large.set_aside() else measure
+    set_aside: dict[str, int] = {}
+    for on in on_groups(measure, rows.groups.attributes):
+        if isinstance(as_measure(on.measure), (str, _Bound)):  # others define their cells
+            coarse, parents = rows.groups.merged(*on.compared)
+            size = count_rows(parents, coarse.n_groups, counts)
+            is_small = coarse.is_known & (size > 0)
+            is_small[coarse.is_known] &= ~judged_groups(size[coarse.is_known], min_group)
+            names = np.asarray(coarse.names, dtype=object)[is_small].tolist()
+            set_aside |= dict(zip(names, size[is_small].astype(int).tolist(), strict=True))
+    return LargeGroups(measure, rows.groups, counts, min_group, set_aside) if set_aside else measure
 
 
 def constraints_of(
@@ -467,30 +639,23 @@ def constraints_of(
         (array([-0.02, -0.02]), array([0.02, 0.02]))
     """
     large = measure if isinstance(measure, LargeGroups) else None
-    parts = [
-        _constraints_among(on, groups, y_desirable, large)
-        for on in on_groups(measure if large is None else large.measure, groups.attributes)
-    ]
+    parts = []
+    for on in on_groups(measure if large is None else large.measure, groups.attributes):
+        asked = as_measure(on.measure)
+        function = _as_function(asked, y_desirable)
+        rows, least = None, 0.0
+        if large is not None and isinstance(asked, (str, _Bound)):  # others define their cells
+            rows, least = large.rows_of(groups), large.min_group
+        if on.strata:
+            constraints = _within_strata(on, function, groups, rows, least)
+        else:
+            every = np.ones(groups.n_groups, dtype=bool)
+            constraints = _compared(on.compared, function, groups, every, rows, least)
+        parts.append(constraints.slacken(on.epsilon))
     if not parts:
         raise ValueError("fairness_measure: expected at least one measure, got an empty list.")
     constraints = stack(parts, groups) if len(parts) > 1 else parts[0]
     return constraints.slacken(epsilon)
-
-
-def _constraints_among(
-    on: On, groups: Groups, y_desirable: Any, large: LargeGroups | None
-) -> Constraints:
-    """The constraints of a measure on all groups, or on those that are large enough."""
-    function = _as_function(on.measure, y_desirable)
-    compares = isinstance(as_measure(on.measure), (str, _Bound))  # others define their cells
-    rows = large.rows_of(groups) if large is not None and compares else None
-    least = 0.0 if large is None else large.min_group
-    if on.strata:
-        constraints = _within_strata(on, function, groups, rows, least)
-    else:
-        every = np.ones(groups.n_groups, dtype=bool)
-        constraints = _compared(on.compared, function, groups, every, rows, least)
-    return constraints.slacken(on.epsilon)
 
 
 def _compared(
@@ -506,13 +671,12 @@ def _compared(
     With `rows`, (G,), only groups with enough rows are compared (see `judged_groups`).
     """
     among = replace(groups, codes=groups.codes[selected], mass=groups.mass[:, selected])
-    coarse = among.marginal(*attributes)
-    if not coarse.is_known.any():
+    coarse, parents = among.merged(*attributes)
+    is_compared = coarse.is_known
+    if not is_compared.any():
         raise ValueError(f"s: no row has a known value of {' and '.join(attributes)}.")
-    parents, is_compared = among.parents(*attributes), coarse.is_known
     if rows is not None:
         size = count_rows(parents, coarse.n_groups, rows[selected])
-        is_compared = is_compared.copy()
         is_compared[is_compared] = judged_groups(size[is_compared], least)
     compared = replace(coarse, codes=coarse.codes[is_compared], mass=coarse.mass[:, is_compared])
     constraints = function(compared)
@@ -537,12 +701,9 @@ def _within_strata(
             f"within: {twice[0]!r} is also the attribute whose groups are compared; within one of "
             "its values there is nothing to compare."
         )
-    strata = groups.marginal(*on.strata)
-    stratum = groups.parents(*on.strata)
-    coarse = groups.marginal(*on.compared)
-    group = np.where(coarse.is_known, np.arange(coarse.n_groups), UNKNOWN)[
-        groups.parents(*on.compared)
-    ]
+    strata, stratum = groups.merged(*on.strata)
+    coarse, parents = groups.merged(*on.compared)
+    group = np.where(coarse.is_known, np.arange(coarse.n_groups), UNKNOWN)[parents]
     rows = groups.mass.sum(axis=0)
     parts, single_group = [], []
     for i, name in enumerate(strata.names):
@@ -585,11 +746,10 @@ def check_several_groups(measure: Any, groups: Groups, argument: str) -> None:
     Raises:
         ValueError: if the measure is one of `MEASURES` and fewer than two groups are known.
     """
-    known = groups.known().names
-    if isinstance(as_measure(measure), str) and len(known) < 2:
+    if isinstance(as_measure(measure), str) and groups.is_known.sum() < 2:
         raise ValueError(
             f"{argument}: fairness compares at least two groups with known values, "
-            f"got {list(known)}."
+            f"got {list(groups.known().names)}."
         )
 
 
@@ -602,15 +762,8 @@ def uses_desirable(measure: Any) -> bool:
     measure = as_measure(measure)
     if isinstance(measure, _Bound):
         return measure.uses_desirable
-    if isinstance(measure, str):
-        return measure in _of_desirable()
+    measure = MEASURES.get(measure) if isinstance(measure, str) else measure
     return callable(measure) and "y_desirable" in inspect.signature(measure).parameters
-
-
-@cache
-def _of_desirable() -> frozenset[str]:
-    """Names of measures that depend on the desirable labels; cached, as signatures are slow."""
-    return frozenset(name for name, measure in MEASURES.items() if uses_desirable(measure))
 
 
 def desirable_in_use(measure: Any, labels: Any, y_desirable: Any = None) -> tuple[Any, ...]:
@@ -640,9 +793,8 @@ def _as_function(measure: Any, y_desirable: Any) -> MeasureFunction:
     if isinstance(measure, tuple) and len(measure) == 2:
         c0, C = measure
         return lambda _: Constraints(c0=as_array(c0), C=as_array(C), by_label=True)
-    measure = as_measure(measure)
-    if isinstance(measure, str) and measure in MEASURES:
-        measure = MEASURES[measure]
+    if isinstance(measure, str):
+        measure = MEASURES.get(measure, measure)
     if not callable(measure):
         raise ValueError(  # noqa: TRY004 - mostly an unknown name
             f"fairness_measure: got {measure!r}; expected one of {[*MEASURES, *ALIASES]}, a bound "
@@ -654,20 +806,17 @@ def _as_function(measure: Any, y_desirable: Any) -> MeasureFunction:
     return measure  # type: ignore[no-any-return]  # whatever it gives is checked by the caller
 
 
-def _required_labels(groups: Groups, y_desirable: Any, measure: str) -> tuple[int, ...]:
-    desirable = desirable_labels(groups.labels, y_desirable)
+def _desirable_indices(
+    groups: Groups, wanted: Any, measure: str, *, not_all: bool = False
+) -> tuple[int, ...]:
+    """The desirable labels of a measure that needs them, and, if `not_all`, other labels, too."""
+    desirable = desirable_labels(groups.labels, wanted)
     if not desirable:
         raise ValueError(
             f"y_desirable: {measure} needs to know the desirable labels if there are more than "
             f"two. The labels are {groups.labels.tolist()}."
         )
-    return desirable
-
-
-def _some_labels(groups: Groups, wanted: Any, measure: str) -> tuple[int, ...]:
-    """The desirable labels; at least one label must not be desirable."""
-    desirable = _required_labels(groups, wanted, measure)
-    if len(desirable) == len(groups.labels):
+    if not_all and len(desirable) == len(groups.labels):
         raise ValueError(
             f"y_desirable: {measure} needs at least one label that is not desirable, got all of "
             f"{groups.labels.tolist()}."

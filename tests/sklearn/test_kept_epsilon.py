@@ -157,7 +157,7 @@ def test_groups_are_small_by_the_attributes_of_their_measure():
     both = [On("sex", "accuracy_parity"), On("race", "accuracy_parity")]
     large = among_large(both, rows, 30)
     assert constraints_of(large, rows.groups).names == ("sex=F", "sex=M", "race=a", "race=b")
-    assert large.set_aside() == {"race=c": 20}
+    assert large.set_aside == {"race=c": 20}
     assert among_large(both, rows, 20) is both
 
 

@@ -265,7 +265,7 @@ class FairBoostingMixin(ShownInNotebooks, AwareRouting):
         """
         self.sensitive_encoder_, objective = prepared.encoder, prepared.objective
         measure = None if objective is None else objective.measure
-        self.set_aside_ = measure.set_aside() if isinstance(measure, LargeGroups) else {}
+        self.set_aside_ = dict(measure.set_aside) if isinstance(measure, LargeGroups) else {}
         self.groups_ = self.fairness_state_ = self.levels_ = self.multipliers_ = None
         self.cell_weights_ = self.constraint_names_ = self.cell_names_ = None
         if objective is None:

@@ -439,7 +439,7 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         self.multipliers_ = self.history_["multipliers"][epoch]
         self.n_iter_ = len(history)
         is_limited = isinstance(rows.measure, LargeGroups)
-        self.set_aside_ = rows.measure.set_aside() if is_limited else {}
+        self.set_aside_ = rows.measure.set_aside if is_limited else {}
         self.levels_unknown_: Floats | None = None
         is_other = layer is not None or rows.n_known is not None  # than in training
         if self.groups_ is None or not (is_other or self.sensitive_encoder_ is not None):

@@ -604,7 +604,7 @@ def fit_decisions(
     )
     check_several_groups(first.fairness_measure, rows.groups, "sensitive_features")
     measure = among_large(first.fairness_measure, rows, first.min_group)
-    set_aside = measure.set_aside() if isinstance(measure, LargeGroups) else {}
+    set_aside = measure.set_aside if isinstance(measure, LargeGroups) else {}
     warn_of_small(set_aside)
     for model in models:  # refused before anything is fitted
         check_costs(model.cost_matrix, len(classes))
