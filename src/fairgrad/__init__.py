@@ -4,16 +4,20 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fairgrad.audit import Audit
-    from fairgrad.constraints import Constraints
-    from fairgrad.evaluate import Levels, fairness_levels
-    from fairgrad.frontier import Frontier
-    from fairgrad.groups import Groups
-    from fairgrad.measures import AtLeast, AtMost, On
-    from fairgrad.report import Report
-    from fairgrad.sklearn import FairGradClassifier
-    from fairgrad.tables.encoder import TableEncoder
-    from fairgrad.usefulness import FairnessWarning
+    from fairgrad.audit import Audit as Audit
+    from fairgrad.audit import certify as certify
+    from fairgrad.constraints import Constraints as Constraints
+    from fairgrad.evaluate import Levels as Levels
+    from fairgrad.evaluate import fairness_levels as fairness_levels
+    from fairgrad.frontier import Frontier as Frontier
+    from fairgrad.groups import Groups as Groups
+    from fairgrad.measures import AtLeast as AtLeast
+    from fairgrad.measures import AtMost as AtMost
+    from fairgrad.measures import On as On
+    from fairgrad.report import Report as Report
+    from fairgrad.sklearn import FairGradClassifier as FairGradClassifier
+    from fairgrad.tables.encoder import TableEncoder as TableEncoder
+    from fairgrad.usefulness import FairnessWarning as FairnessWarning
 
     __version__: str
 
@@ -33,22 +37,7 @@ _NAMES = {
     "certify": "fairgrad.audit",
     "fairness_levels": "fairgrad.evaluate",
 }
-__all__ = [
-    "AtLeast",
-    "AtMost",
-    "Audit",
-    "Constraints",
-    "FairGradClassifier",
-    "FairnessWarning",
-    "Frontier",
-    "Groups",
-    "Levels",
-    "On",
-    "Report",
-    "TableEncoder",
-    "certify",
-    "fairness_levels",
-]
+__all__ = list(_NAMES)
 
 
 NO_TORCH = (

@@ -15,8 +15,8 @@ A step takes the predictions of a batch, counted per cell, and
    no fair solution (the paper's Lemma 1).
 
 The losses, the stack of networks and boosting differ only in where the counts come from and what
-the weights are used for. All functions take NumPy arrays as well as PyTorch tensors, and are linear
-in the number of cells (`fairgrad.constraints` says how).
+the weights are used for. All functions but `opposed` take NumPy arrays as well as PyTorch tensors,
+and are linear in the number of cells (`fairgrad.constraints` says how).
 
 A stack of models is one large problem whose cells and levels stand side by side, so there is no
 second version for it.
@@ -556,7 +556,7 @@ def net_pulls(constants: Constants, net: Array) -> Array:
     return times_transposed(constants, constants.pull, net, constants.n_cells)
 
 
-def opposed(weights: Array, losses: Array) -> tuple[Array, Array]:
+def opposed(weights: Any, losses: Any) -> tuple[Any, Any]:
     """Lets rows of negative weight learn any label but their own, with a loss that is bounded.
 
     The loss ``w l`` of such a row, l = -log p_y, is replaced by ``|w| (-log(1 - p_y))``. As that
@@ -567,19 +567,15 @@ def opposed(weights: Array, losses: Array) -> tuple[Array, Array]:
         (n,) what to multiply each loss by, and (n,) what to add for the value of the loss.
 
     Example:
-        >>> slope, offset = opposed(np.array([1.0, -1.0]), np.log([4.0, 4.0]))
-        >>> slope.round(4)
-        array([ 1.    , -0.3333])
-        >>> (slope * np.log([4.0, 4.0]) + offset).round(4)  # of p = 1/4: log 4, and -log(3/4)
-        array([1.3863, 0.2877])
+        >>> import torch
+        >>> losses = torch.tensor([4.0, 4.0]).log()
+        >>> slope, offset = opposed(torch.tensor([1.0, -1.0]), losses)
+        >>> slope
+        tensor([ 1.0000, -0.3333])
+        >>> slope * losses + offset  # of p = 1/4: log 4, and -log(3/4)
+        tensor([1.3863, 0.2877])
     """
     opposes = weights < 0
-    if type(losses) is np.ndarray:
-        certain = np.where(opposes, np.maximum(losses, LEAST_LOSS), 1.0)
-        slope = weights / np.expm1(certain)
-        value = weights * np.log(-np.expm1(-certain))
-        offset = value - slope * np.maximum(losses, LEAST_LOSS)
-        return np.where(opposes, slope, weights), np.where(opposes, offset, 0.0)
     certain = losses.clamp(min=LEAST_LOSS)
     slope = weights / certain.expm1()
     offset = weights * (-(-certain).expm1()).log() - slope * certain

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairgrad.columns import UNKNOWN, as_array, as_column
-from fairgrad.groups import Floats, GroupedRows, Ints, group_rows
+from fairgrad.groups import Floats, GroupedRows, Ints, count_rows, group_rows
 from fairgrad.measures import constraints_of, desirable_in_use
 
 if TYPE_CHECKING:
@@ -193,5 +193,7 @@ def cell_errors(rows: GroupedRows, wrong: Any, by_label: bool) -> Floats:
         by_label: whether cells are (label, group) pairs or groups.
     """
     mass = rows.groups.cell_mass(by_label)
-    errors = rows.cell_sums(wrong, by_label)
+    wrong = np.asarray(wrong, dtype=np.float64)
+    counted = wrong if rows.weight is None else wrong * rows.weight
+    errors = count_rows(rows.cell(by_label), len(mass), counted)
     return np.where(mass > 0, errors / np.where(mass > 0, mass, 1.0), np.nan)

@@ -107,8 +107,11 @@ class Groups:
                 f"length, at least 2; got {counts!r}."
             )
         y, *s = (list(column) for column in zip(*keys, strict=True))
-        names = _index_names(counts, len(s))
         rows = check_weights([n for _, n in items], len(items), "counts")
+        names = getattr(getattr(counts, "index", None), "names", [None])
+        if any(name is None for name in names):
+            names = ["y", *(["s"] if len(s) == 1 else [f"s{i}" for i in range(len(s))])]
+        names = [str(name) for name in names]
         groups = cls.from_data(y, dict(zip(names[1:], s, strict=True)), rows)
         return replace(groups, label_name=names[0])
 
@@ -343,14 +346,6 @@ class GroupedRows:
         mass = mass.reshape(self.groups.mass.shape)
         return replace(chosen, groups=replace(self.groups, mass=mass))
 
-    def cell_sums(self, values: Any, by_label: bool = True) -> Floats:
-        """(K,) the weighted sum over the rows of each cell of one value per row."""
-        values = np.asarray(values, dtype=np.float64)
-        weighted = values if self.weight is None else values * self.weight
-        n_cells = self.groups.mass.size if by_label else self.groups.n_groups
-        sums: Floats = count_rows(self.cell(by_label), n_cells, weighted)
-        return sums
-
 
 def group_rows(
     y: Any,
@@ -526,10 +521,3 @@ def _check_length(got: int, expected: int, argument: str, other: str) -> None:
         raise ValueError(
             f"{argument}: expected one value per row of {other} ({expected}), got {got}."
         )
-
-
-def _index_names(counts: Any, n_attributes: int) -> list[str]:
-    names = getattr(getattr(counts, "index", None), "names", None)
-    if names is not None and all(name is not None for name in names):
-        return [str(name) for name in names]
-    return ["y", *(["s"] if n_attributes == 1 else [f"s{i}" for i in range(n_attributes)])]

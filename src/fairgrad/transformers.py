@@ -190,20 +190,15 @@ class FairTrainer(Trainer):
         """Computes loss, logits and labels of a batch; sensitive columns follow the labels."""
         labels = inputs.get(self.label_name)
         if labels is None:
-            return self._logits_only(model, inputs, prediction_loss_only)
+            inputs = self._prepare_inputs(self._without_sensitive(inputs))
+            with torch.no_grad(), self.compute_loss_context_manager():
+                logits = scores_in(model(**inputs), "model", "logits")
+            return None, None if prediction_loss_only else logits.detach(), None
         if self._may_lack_sensitive:
             unknown = torch.full((len(labels),), UNKNOWN, device=labels.device)
             inputs = {**dict.fromkeys(self.sensitive_columns, unknown), **inputs}
         self._take_sensitive(inputs)  # raises an error if one is missing
         return super().prediction_step(model, inputs, prediction_loss_only, ignore_keys)
-
-    def _logits_only(
-        self, model: nn.Module, inputs: dict[str, Any], prediction_loss_only: bool
-    ) -> tuple[None, Tensor | None, None]:
-        inputs = self._prepare_inputs(self._without_sensitive(inputs))
-        with torch.no_grad(), self.compute_loss_context_manager():
-            logits = scores_in(model(**inputs), "model", "logits")
-        return None, None if prediction_loss_only else logits.detach(), None
 
     def evaluation_loop(self, *args: Any, **kwargs: Any) -> EvalLoopOutput:
         """Like Trainer's; returns the labels without sensitive columns."""
@@ -235,19 +230,16 @@ class FairTrainer(Trainer):
         if checkpoint is True:
             checkpoint = get_last_checkpoint(self.args.output_dir)  # type: ignore[no-untyped-call] # theirs
         if isinstance(checkpoint, str):
-            self._load_multipliers(Path(checkpoint))
+            file = Path(checkpoint) / STATE_FILE
+            if not file.exists():
+                raise ValueError(
+                    f"resume_from_checkpoint: {checkpoint} has no {STATE_FILE}, so FairTrainer did "
+                    "not write it. Use a checkpoint of FairTrainer."
+                )
+            self.criterion.load_state_dict(safetensors.torch.load(file.read_bytes()))
         elif self.model_init is not None:
             self.criterion.load_state_dict(self._first_state)
         return super().train(resume_from_checkpoint, trial, ignore_keys_for_eval)
-
-    def _load_multipliers(self, checkpoint: Path) -> None:
-        file = checkpoint / STATE_FILE
-        if not file.exists():
-            raise ValueError(
-                f"resume_from_checkpoint: {checkpoint} has no {STATE_FILE}, so FairTrainer did not "
-                "write it. Use a checkpoint of FairTrainer."
-            )
-        self.criterion.load_state_dict(safetensors.torch.load(file.read_bytes()))
 
     def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
         """Like Trainer's; also saves the multipliers in checkpoints during training."""
@@ -293,33 +285,29 @@ def fair_metrics(
     def metrics(prediction: EvalPrediction) -> dict[str, Any]:
         labels, *columns = prediction.label_ids
         s = np.column_stack(columns) if len(columns) > 1 else np.asarray(columns[0])
-        measured = _measured(criterion, tolerance, prediction.predictions, labels, s)
+        measured = measured_on(prediction.predictions, np.asarray(labels).reshape(-1), s)
         if compute_metrics is None:
             return measured
         plain = EvalPrediction(prediction.predictions, labels, prediction.inputs, prediction.losses)
         return {**measured, **compute_metrics(plain)}
 
+    def measured_on(logits: Any, labels: Any, s: Ints) -> dict[str, float]:
+        """Accuracy and, if sensitive values are known, |F| by the criterion's measure."""
+        predicted = criterion.reading.predict(torch.as_tensor(logits)).reshape(-1).numpy()
+        keep = labels != criterion.ignore_index
+        predicted, labels, s = predicted[keep].astype(labels.dtype), labels[keep], s[keep]
+        accuracy = float((predicted == labels).mean())
+        if not (s != UNKNOWN).any():
+            return {"accuracy": accuracy}
+        measure, desirable = criterion.fairness_measure, criterion.y_desirable
+        columns = _attributes(criterion.groups, s)
+        levels = fairness_levels(labels, predicted, columns, measure, y_desirable=desirable)
+        beyond = float(np.nanmax(levels.gaps)) - tolerance
+        fair_accuracy = accuracy if beyond <= 0 else -beyond
+        unfairness = levels.unfairness
+        return {"accuracy": accuracy, "unfairness": unfairness, "fair_accuracy": fair_accuracy}
+
     return metrics
-
-
-def _measured(
-    criterion: FairLoss, tolerance: float, logits: Any, labels: Any, s: Ints
-) -> dict[str, float]:
-    """Accuracy and, if sensitive values are known, |F| by the criterion's measure on these rows."""
-    predicted = criterion.reading.predict(torch.as_tensor(logits)).reshape(-1).numpy()
-    labels = np.asarray(labels).reshape(-1)
-    keep = labels != criterion.ignore_index
-    predicted, labels, s = predicted[keep].astype(labels.dtype), labels[keep], s[keep]
-    accuracy = float((predicted == labels).mean())
-    if not (s != UNKNOWN).any():
-        return {"accuracy": accuracy}
-    measure, desirable = criterion.fairness_measure, criterion.y_desirable
-    columns = _attributes(criterion.groups, s)
-    levels = fairness_levels(labels, predicted, columns, measure, y_desirable=desirable)
-    beyond = float(np.nanmax(levels.gaps)) - tolerance
-    fair_accuracy = accuracy if beyond <= 0 else -beyond
-    unfairness = levels.unfairness
-    return {"accuracy": accuracy, "unfairness": unfairness, "fair_accuracy": fair_accuracy}
 
 
 def _attributes(groups: Groups, s: Ints) -> dict[str, NDArray[Any]]:

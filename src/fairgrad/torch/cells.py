@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -56,11 +57,7 @@ class CellLookup(nn.Module):
             labels, entries = np.append(labels, ignore_index), np.append(entries, self.n_cells)
         self.label = self._add_table("label", labels, entries, "y_train")
         self.columns, self.joint = self._add_groups(groups.ids)
-
-    @property
-    def n_columns(self) -> int:
-        """Sensitive columns of a batch."""
-        return len(self.columns)
+        self.n_columns = len(self.columns)
 
     def _add_groups(self, ids: Ints) -> tuple[list[LookupTable], LookupTable | None]:
         """One table per column; of several, the entries add up to the place of the combination."""
@@ -137,8 +134,8 @@ class BatchCounts:
 
     def __init__(self, ignore_index: int | None = None) -> None:
         self.ignore_index = ignore_index
-        self.rows: dict[tuple[int, ...], int] = {}
-        self.used: dict[tuple[int, ...], int] = {}
+        self.rows: Counter[tuple[int, ...]] = Counter()
+        self.used: Counter[tuple[int, ...]] = Counter()
         self.n_batches, self.next_update = 0, 1
 
     def add(self, label: Tensor, s: Tensor) -> bool:
@@ -147,23 +144,19 @@ class BatchCounts:
         if self.ignore_index is not None:
             rows = rows[label != self.ignore_index]
         keys, numbers = np.unique(rows.cpu().numpy(), axis=0, return_counts=True)
-        for key, number in zip(map(tuple, keys.tolist()), numbers.tolist(), strict=True):
-            self.rows[key] = self.rows.get(key, 0) + number
+        self.rows.update(dict(zip(map(tuple, keys.tolist()), numbers.tolist(), strict=True)))
         self.n_batches += 1
         is_due = self.n_batches >= self.next_update
         if is_due:
             self.next_update = max(self.n_batches + 1, int(self.n_batches * 1.25))
         return is_due
 
-    def use(self, of_all: list[dict[tuple[int, ...], int]]) -> Groups | None:
+    def use(self, of_all: list[Counter[tuple[int, ...]]]) -> Groups | None:
         """The groups in the counts of all processes; None before there are two groups and labels.
 
         There is always a group of unknown values, which rows of later values are in at first.
         """
-        self.used = {}
-        for rows in of_all:
-            for key, number in rows.items():
-                self.used[key] = self.used.get(key, 0) + number
+        self.used = sum(of_all, start=Counter())
         known = [key for key in self.used if UNKNOWN not in key[1:]]
         if len({key[0] for key in known}) < 2 or len({key[1:] for key in known}) < 2:
             return None
@@ -182,12 +175,12 @@ class BatchCounts:
         keys = {**self.rows, **self.used}
         n_columns = len(next(iter(keys), (0, 0)))
         head = [self.n_batches, self.next_update, *[0] * n_columns]
-        rows = [[*key, self.rows.get(key, 0), self.used.get(key, 0)] for key in keys]
+        rows = [[*key, self.rows[key], self.used[key]] for key in keys]
         return torch.tensor([head, *rows])
 
     def load(self, tensor: Tensor) -> Groups | None:
         """Takes in what `to_tensor` gave; the groups that were in use."""
         head, *rows = tensor.tolist()
         self.n_batches, self.next_update = head[:2]
-        self.rows = {tuple(row[:-2]): row[-2] for row in rows if row[-2]}
-        return self.use([{tuple(row[:-2]): row[-1] for row in rows if row[-1]}])
+        self.rows = Counter({tuple(row[:-2]): row[-2] for row in rows if row[-2]})
+        return self.use([Counter({tuple(row[:-2]): row[-1] for row in rows})])

@@ -21,7 +21,6 @@ from fairgrad.torch.reading import best_class
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from contextlib import AbstractContextManager
 
     from fairgrad.constraints import Constraints
     from fairgrad.groups import Groups
@@ -184,7 +183,10 @@ class Multipliers(nn.Module):
                 return _oppose(factors, losses)
             self._mend()
             self.check_devices(label, s, sample_weight)
-        with _full_precision(label.device.type):
+        device = label.device.type
+        # Counts and multipliers need all their digits.
+        is_autocast = torch.is_autocast_enabled(device)
+        with torch.autocast(device, enabled=False) if is_autocast else nullcontext():
             wrong = self._outcome(scores, label)
             factors = self._tensor_factors(label, s, sample_weight, wrong, mean, update)
             return (factors, 0.0) if losses is None else _oppose(factors, losses)
@@ -439,13 +441,6 @@ def _oppose(factors: Tensor, losses: Tensor) -> tuple[Tensor, Tensor]:
     """`dual.opposed` of rows in a sum."""
     factors, offset = dual.opposed(factors, losses.detach().to(factors.dtype))
     return factors, offset.sum()
-
-
-def _full_precision(device: str) -> AbstractContextManager[Any]:
-    """Switches autocast off, if it is on: counts and multipliers need all their digits."""
-    if torch.is_autocast_enabled(device):
-        return torch.autocast(device, enabled=False)
-    return nullcontext()
 
 
 def _fingerprint(*arrays: Any) -> Tensor:
