@@ -132,11 +132,12 @@ def judged_apart(
     grouped = []
     for on in on_groups(measure if large is None else large.measure, rows.groups.attributes):
         attributes = (*on.compared, *on.strata)
-        coarse = rows.groups.marginal(*attributes)
-        group = rows.groups.parents(*attributes)[rows.group]
+        coarse, parents = rows.groups.merged(*attributes)
         among = on if large is None else replace(large, measure=on)
         constraints = constraints_of(among, coarse, y_desirable=y_desirable)
-        grouped.append((constraints, GroupedRows(coarse, rows.label, group, rows.weight)))
+        grouped.append(
+            (constraints, GroupedRows(coarse, rows.label, parents[rows.group], rows.weight))
+        )
     if not grouped:
         raise ValueError("fairness_measure: expected at least one measure, got an empty list.")
     ends = np.cumsum([len(constraints.c0) for constraints, _ in grouped])

@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -410,27 +409,20 @@ def finetune_head(
             "estimator: expected a linear FairGradClassifier (no hidden_layer_sizes), "
             f"got {estimator!r}."
         )
-    features = partial(
-        compute_features,
-        module,
-        head=head,
-        transform=transform,
-        batch_size=batch_size,
-        verbose=verbose,
-    )
+
+    def features(rows: Any) -> NDArray[np.float32]:
+        return compute_features(
+            module, rows, head=head, transform=transform, batch_size=batch_size, verbose=verbose
+        )
+
     judged: dict[str, Any] = {"validation": validation, "test": test}
     for name, argument in judged.items():
         if argument is not None:
             V, *columns = unpack_rows(argument, name)
             judged[name] = (features(V), *columns)
     frontier = Frontier(estimator, fairness_measure, epsilons, **settings)
-    frontier.fit(
-        features(X),
-        y,
-        sensitive_features=sensitive_features,
-        sample_weight=sample_weight,
-        **judged,
-    )
+    weighted = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
+    frontier.fit(features(X), y, **weighted, **judged)
     return HeadFrontier(module, find_head(module, head)[0], frontier)
 
 

@@ -126,32 +126,6 @@ def gaps_to_mean(
     )
 
 
-def gaps_of_pairs(rates: Rates, names: Sequence[str], ratio: float) -> Constraints:
-    """Constraints ``F_(r,r') = r_r - ratio * r_r' >= 0`` for each ordered pair of groups.
-
-    A pair is not defined if one of its groups has no rows.
-
-    Raises:
-        ValueError: if there are too many groups to be compared pair by pair.
-    """
-    n = len(rates.r0)
-    if n > MOST_COMPARED:
-        raise ValueError(
-            f"s: the rule compares every group with every other, at most {MOST_COMPARED} of them; "
-            f"got {n}. Use demographic_parity, which compares with the mean, and an epsilon."
-        )
-    first, other = np.nonzero(~np.eye(n, dtype=bool)) if n > 1 else (np.zeros(1, int),) * 2
-    pairs = replace(
-        rates,
-        r0=rates.r0[first] - ratio * rates.r0[other],
-        cell=np.concatenate([rates.cell[first], rates.cell[other]], axis=1),
-        value=np.concatenate([rates.value[first], -ratio * rates.value[other]], axis=1),
-        mass=np.minimum(rates.mass[first], rates.mass[other]),
-    )
-    pair_names = [f"{names[i]} against {names[j]}" for i, j in zip(first, other, strict=True)]
-    return gaps_to_mean(pairs, by_label=True, names=pair_names, ratio=0.0, upper=np.inf)
-
-
 def accuracies(mass: Floats) -> Rates:
     """``-e_k``: the accuracy minus 1. The constant cancels in gaps, so c0 is exactly 0."""
     n = len(mass)
@@ -164,15 +138,13 @@ def selection_rates(groups: Groups, labels: Sequence[int]) -> Rates:
     ``P(h = l | r) = P(y = l | r) (1 - e_(l,r)) + P(y = l' | r) e_(l',r)``, and with more
     labels ``P(h = l | r) = sum_y P(y | r) q[(y,r), l]``.
     """
-    total = groups.mass.sum(axis=0)
+    if len(groups.labels) > 2:
+        return _outcome_rates(groups.mass, labels)
+    total, (label,) = groups.mass.sum(axis=0), labels
     share = groups.mass / np.where(total > 0, total, 1.0)
-    n_labels, n_groups = groups.mass.shape
-    group = np.arange(n_groups)
-    if n_labels == 2 and len(labels) == 1:
-        label = labels[0]
-        cell = np.stack([label * n_groups + group, (1 - label) * n_groups + group], 1)
-        return Rates(share[label], cell, np.stack([-share[label], share[1 - label]], 1), total)
-    return _outcome_rates(groups, labels, share, total)
+    group = np.arange(groups.n_groups)
+    cell = np.stack([label * len(group) + group, (1 - label) * len(group) + group], 1)
+    return Rates(share[label], cell, np.stack([-share[label], share[1 - label]], 1), total)
 
 
 def recalls(groups: Groups, labels: Sequence[int]) -> Rates:
@@ -186,34 +158,27 @@ def recalls(groups: Groups, labels: Sequence[int]) -> Rates:
 def false_alarm_rates(groups: Groups, labels: Sequence[int]) -> Rates:
     """``P(h in labels | y not in labels, s = r)``, (G,)."""
     others = ~np.isin(np.arange(len(groups.labels)), labels)
-    mass = groups.mass * others[:, None]
-    total = mass.sum(axis=0)
-    if len(groups.labels) == 2:
-        cell = int(np.flatnonzero(others)[0]) * groups.n_groups + np.arange(groups.n_groups)
-        n = groups.n_groups
-        return Rates(np.zeros(n), cell[:, None], np.ones((n, 1)), total, groups.mass.size)
-    return _outcome_rates(groups, labels, mass / np.where(total > 0, total, 1.0), total)
+    mass, n = groups.mass * others[:, None], groups.n_groups
+    if len(groups.labels) > 2:
+        return _outcome_rates(mass, labels)
+    cell = int(np.flatnonzero(others)[0]) * n + np.arange(n)
+    return Rates(np.zeros(n), cell[:, None], np.ones((n, 1)), mass.sum(axis=0), mass.size)
 
 
-def prediction_rates(groups: Groups) -> Rates:
-    """``q[k, l] = P(h = l | cell k)``, (L * K,), predicted label by predicted label."""
-    n_labels, n_cells = len(groups.labels), groups.mass.size
-    n = n_labels * n_cells
-    mass = np.tile(groups.mass.ravel(), n_labels)
-    return Rates(np.zeros(n), np.arange(n)[:, None], np.ones((n, 1)), mass, n, n_labels)
+def _outcome_rates(mass: Floats, labels: Sequence[int]) -> Rates:
+    """``sum over these predicted labels and all y of share_(y,r) q[(y,r), l]``, (G,).
 
-
-def _outcome_rates(groups: Groups, labels: Sequence[int], share: Floats, total: Floats) -> Rates:
-    """``sum over these predicted labels and all y of share_(y,r) q[(y,r), l]``, (G,)."""
-    n_labels, n_groups = groups.mass.shape
-    cell = np.arange(groups.mass.size).reshape(n_labels, n_groups).T  # (G, L) of each group
-    places = np.concatenate([cell + label * groups.mass.size for label in labels], axis=1)
+    The shares of the labels in each group are those of the rows, (L, G).
+    """
+    (n_labels, n_groups), total = mass.shape, mass.sum(axis=0)
+    cell = np.arange(mass.size).reshape(n_labels, n_groups).T  # (G, L) of each group
+    share = mass / np.where(total > 0, total, 1.0)
     return Rates(
         r0=np.zeros(n_groups),
-        cell=places,
+        cell=np.concatenate([cell + label * mass.size for label in labels], axis=1),
         value=np.tile(share.T, (1, len(labels))),
         mass=total,
-        n_cells=n_labels * groups.mass.size,
+        n_cells=n_labels * mass.size,
         n_outcomes=n_labels,
     )
 
@@ -296,8 +261,10 @@ def equalized_odds_all(groups: Groups) -> Constraints:
         for label in groups.labels
         for cell in groups.cell_names(by_label=True)
     ]
-    block = np.arange(len(names)) // groups.n_groups
-    return gaps_to_mean(prediction_rates(groups), by_label=True, names=names, block=block)
+    n, mass = len(names), np.tile(groups.mass.ravel(), len(groups.labels))
+    block = np.arange(n) // groups.n_groups
+    rates = Rates(np.zeros(n), np.arange(n)[:, None], np.ones((n, 1)), mass, n, len(groups.labels))
+    return gaps_to_mean(rates, by_label=True, names=names, block=block)
 
 
 def demographic_parity(groups: Groups) -> Constraints:
@@ -347,7 +314,22 @@ def four_fifths_rule(groups: Groups, y_desirable: Any = None) -> Constraints:
         (array([-0.35,  0.55]), array([0., 0.]), array([inf, inf]))
     """
     desirable = _desirable_indices(groups, y_desirable, "four_fifths_rule", not_all=True)
-    return gaps_of_pairs(selection_rates(groups, desirable), groups.names, ratio=0.8)
+    rates, names, n = selection_rates(groups, desirable), groups.names, groups.n_groups
+    if n > MOST_COMPARED:
+        raise ValueError(
+            f"s: the rule compares every group with every other, at most {MOST_COMPARED} of them; "
+            f"got {n}. Use demographic_parity, which compares with the mean, and an epsilon."
+        )
+    first, other = np.nonzero(~np.eye(n, dtype=bool)) if n > 1 else (np.zeros(1, int),) * 2
+    pairs = replace(
+        rates,
+        r0=rates.r0[first] - 0.8 * rates.r0[other],
+        cell=np.concatenate([rates.cell[first], rates.cell[other]], axis=1),
+        value=np.concatenate([rates.value[first], -0.8 * rates.value[other]], axis=1),
+        mass=np.minimum(rates.mass[first], rates.mass[other]),  # not defined if either has no rows
+    )
+    pair_names = [f"{names[i]} against {names[j]}" for i, j in zip(first, other, strict=True)]
+    return gaps_to_mean(pairs, by_label=True, names=pair_names, ratio=0.0, upper=np.inf)
 
 
 def desirable_labels(labels: Any, y_desirable: Any = None) -> tuple[int, ...]:
@@ -413,10 +395,22 @@ class _Bound:
 
     def __call__(self, groups: Groups, y_desirable: Any = None) -> Constraints:
         """The constraints on these groups."""
-        rates, by_label, names = self.rates(groups, y_desirable)
+        wanted, names = y_desirable if self.labels is None else self.labels, groups.names
+        if self.rate == "accuracy":
+            rates = accuracies(groups.mass.sum(axis=0))
+            rates = replace(rates, r0=rates.r0 + 1.0)
+        elif self.rate == "recall":
+            labels = _desirable_indices(groups, wanted, self.rate)
+            of_labels = [f"{groups.label_name}={groups.labels[label]}" for label in labels]
+            names = tuple(f"{label}, {name}" for label in of_labels for name in names)
+            rates = recalls(groups, labels)
+        else:
+            labels = _desirable_indices(groups, wanted, self.rate, not_all=True)
+            made = selection_rates if self.rate == "selection_rate" else false_alarm_rates
+            rates = made(groups, labels)
         return gaps_to_mean(
             replace(rates, r0=rates.r0 - self.bound),
-            by_label=by_label,
+            by_label=self.rate != "accuracy",
             names=[f"{self.rate.replace('_', ' ')}, {name}" for name in names],
             ratio=0.0,
             lower=self.limits[0],
@@ -426,26 +420,6 @@ class _Bound:
     @property
     def __name__(self) -> str:
         return f"{self.rate} {self.words} {self.bound:g}"
-
-    @property
-    def uses_desirable(self) -> bool:
-        """Whether the bound concerns the desirable labels."""
-        return self.rate != "accuracy" and self.labels is None
-
-    def rates(self, groups: Groups, y_desirable: Any = None) -> tuple[Rates, bool, Sequence[str]]:
-        """The rates, whether they are of (label, group) cells, and their names."""
-        if self.rate == "accuracy":
-            rates = accuracies(groups.mass.sum(axis=0))
-            return replace(rates, r0=rates.r0 + 1.0), False, groups.names
-        wanted = y_desirable if self.labels is None else self.labels
-        if self.rate == "recall":
-            labels = _desirable_indices(groups, wanted, self.rate)
-            of_labels = [f"{groups.label_name}={groups.labels[label]}" for label in labels]
-            names = [f"{label}, {name}" for label in of_labels for name in groups.names]
-            return recalls(groups, labels), True, names
-        labels = _desirable_indices(groups, wanted, self.rate, not_all=True)
-        made = selection_rates if self.rate == "selection_rate" else false_alarm_rates
-        return made(groups, labels), True, groups.names
 
 
 class AtLeast(_Bound):
@@ -761,7 +735,7 @@ def uses_desirable(measure: Any) -> bool:
         return uses_desirable(measure.measure)
     measure = as_measure(measure)
     if isinstance(measure, _Bound):
-        return measure.uses_desirable
+        return measure.rate != "accuracy" and measure.labels is None
     measure = MEASURES.get(measure) if isinstance(measure, str) else measure
     return callable(measure) and "y_desirable" in inspect.signature(measure).parameters
 

@@ -263,9 +263,9 @@ def coarser(groups: Groups, attributes: Sequence[str], unknown: int = -1) -> tup
 
     Rows of unknown value are left out (-1), or counted in the group `unknown`.
     """
-    coarse = groups.marginal(*attributes)
+    coarse, parents = groups.merged(*attributes)
     new = np.where(coarse.is_known, np.cumsum(coarse.is_known) - 1, unknown)
-    return coarse.known(), new[groups.parents(*attributes)]
+    return coarse.known(), new[parents]
 
 
 def mean_costs(counts: Floats, costs: Floats) -> Floats:

@@ -144,8 +144,9 @@ class CellModels:
     ) -> None:
         self.X, self.rows, self.arguments, self.prefit = X, rows, arguments, prefit
         self.attributes, self.encoder = list(attributes), encoder
-        self.groups = [rows.groups.marginal(*names) for names in attributes]
-        self.group = [rows.groups.parents(*names)[rows.group] for names in attributes]
+        merged = [rows.groups.merged(*names) for names in attributes]
+        self.groups = [groups for groups, _ in merged]
+        self.group = [parents[rows.group] for _, parents in merged]
         self.target = rows.label if takes_codes_only(estimator) else y
         self.of_label, self.of_groups = estimator, _with_fewer_trees(estimator)
 

@@ -332,7 +332,7 @@ class FairDecisionClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, Ba
 
     def _set_weights(self, groups: Groups, pulls: list[Floats], problem: DecisionProblem) -> None:
         """The weights of the cells of all attributes together, and their names."""
-        parents = [groups.parents(*people.groups.attributes) for _, people in problem.measured]
+        parents = [groups.merged(*people.groups.attributes)[1] for _, people in problem.measured]
         if self.cost_matrix is not None or any(pull.ndim == 3 for pull in pulls):
             plain = check_costs(self.cost_matrix, len(self.classes_)).T
             costs: Floats = np.repeat(plain[:, :, None], groups.n_groups, axis=2)
