@@ -523,14 +523,12 @@ def stack(parts: Sequence[Constraints], groups: Groups) -> Constraints:
         parts = [on_outcomes(one, groups) for one in parts]
     elif any(one.by_label for one in parts):
         parts = [split_by_label(one, groups) for one in parts]
-    arguments = [one._arguments() for one in parts]  # noqa: SLF001 - of the same class
-    return Constraints(
+    vectors = [one._arguments() for one in parts]  # noqa: SLF001 - of the same class
+    return parts[0].replaced(
         C=Coefficients.concatenate([one.coefficients for one in parts]),
-        by_label=parts[0].by_label,
         names=tuple(name for one in parts for name in one.names),
-        n_outcomes=parts[0].n_outcomes,
         single_group=tuple(dict.fromkeys(name for one in parts for name in one.single_group)),
-        **{name: np.concatenate([vectors[name] for vectors in arguments]) for name in VECTORS},
+        **{name: np.concatenate([one[name] for one in vectors]) for name in VECTORS},
     )
 
 

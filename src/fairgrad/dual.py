@@ -307,9 +307,8 @@ def is_auto_rate(fairness_rate: Any) -> bool:
     return isinstance(fairness_rate, str)
 
 
-def with_auto_rate(constants: Constants, auto: AutoRate | None = None) -> Constants:
+def with_auto_rate(constants: Constants, auto: AutoRate) -> Constants:
     """The same with the automatic rate, as the head of this module describes it."""
-    auto = auto or AutoRate()
     constants = replace(
         constants, fairness_rate=auto.rate, proportional_rate=auto.proportional, auto=auto
     )
@@ -479,10 +478,8 @@ def step(
 
 def current_weights(constants: Constants, state: State) -> Array:
     """(K,) the weights that the last step gave, without another step."""
-    used = state.multipliers
-    if _is_used(constants.proportional_rate):
-        used = _with_proportional(constants, used, violations(constants, state.errors))
-    return cell_weights(constants, used)
+    violation = violations(constants, state.errors)
+    return cell_weights(constants, _with_proportional(constants, state.multipliers, violation))
 
 
 def estimate_errors(

@@ -121,7 +121,12 @@ class FairTrainer(Trainer):
         self.sensitive_columns = (names,) if isinstance(names, str) else tuple(names)
         super().__init__(*args, **kwargs)
         _check_trainer(self)
-        self.label_name = _label_name(self.label_names)
+        if len(self.label_names) > 1:
+            raise ValueError(
+                f"label_names: expected one label per example, got {list(self.label_names)}. "
+                "Choose one with label_names=[...] of TrainingArguments."
+            )
+        self.label_name = self.label_names[0] if self.label_names else "labels"
         # Trainer keeps labels in `remove_unused_columns` and gathers them over processes with the
         # predictions. Sensitive columns need the same.
         self.label_names = [self.label_name, *self.sensitive_columns]
@@ -341,13 +346,3 @@ def _check_trainer(trainer: FairTrainer) -> None:
                 f"{name}: not supported by FairTrainer. The criterion computes the loss, with its "
                 "label_smoothing, and fairness is measured on all rows together."
             )
-
-
-def _label_name(label_names: Sequence[str]) -> str:
-    """The name of the labels; "labels" if the model has none."""
-    if len(label_names) > 1:
-        raise ValueError(
-            f"label_names: expected one label per example, got {list(label_names)}. Choose one "
-            "with label_names=[...] of TrainingArguments."
-        )
-    return label_names[0] if label_names else "labels"

@@ -257,7 +257,7 @@ def test_arrays_and_tensors_give_the_same_steps(data, seed, of_outcomes):
     else:
         constants = random_problem(group_rows(y, s, weight), rng)[2]
     if seed % 2:
-        constants = dual.with_auto_rate(replace(constants, error_memory=0.0))
+        constants = dual.with_auto_rate(replace(constants, error_memory=0.0), dual.AutoRate())
     forms = [constants, constants.convert(torch.from_numpy)]
     states = [dual.start(constants, 3)]
     states.append(dual.State(*(torch.from_numpy(part.copy()) for part in states[0])))

@@ -497,7 +497,10 @@ class FairLoss(nn.Module):
 
         Class weights and label smoothing are as PyTorch has them where only one t_l is not 0.
         """
-        surprise = self.reading.surprise(scores)
+        # Minus the log-probability of each class, (rows, classes), of logits or logarithms.
+        surprise = -(scores if scores.ndim > 1 else scores[None]).log_softmax(1)
+        if surprise.ndim > 2:
+            surprise = surprise.movedim(1, -1).flatten(0, -2)
         target = target.to(surprise.dtype)
         losses = (target * surprise.index_select(1, self.state.label_classes)).sum(1)
         weight = getattr(self.base_loss, "weight", None)

@@ -57,11 +57,6 @@ class Reading:
         weights = [getattr(loss, name, None) for name in ("weight", "pos_weight")]
         return self.is_log and weights == [None, None] and not getattr(loss, "label_smoothing", 0.0)
 
-    def surprise(self, scores: Tensor) -> Tensor:
-        """(rows, classes) minus the log-probability of each class, of logits or logarithms."""
-        surprise = -(scores if scores.ndim > 1 else scores[None]).log_softmax(1)
-        return surprise if surprise.ndim == 2 else surprise.movedim(1, -1).flatten(0, -2)
-
     def labels(self, scores: Tensor, target: Any) -> Tensor:
         """The label of each row, in the shape of the losses.
 
