@@ -74,11 +74,7 @@ class Coefficients:
 
     def dense(self) -> Floats:
         """(J, K) the matrix itself."""
-        R = np.zeros((len(self.block), self.n_cells))
-        np.add.at(R, (self.row, self.cell), self.value)
-        mean = np.zeros((self.n_blocks, self.n_cells))
-        np.add.at(mean, self.block, self.share[:, None] * R)
-        dense: Floats = R - mean[self.block]
+        dense: Floats = times(self, np.eye(self.n_cells)).T
         return dense
 
     def only(self, rows: NDArray[np.bool_]) -> Coefficients:

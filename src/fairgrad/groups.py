@@ -212,9 +212,7 @@ class Groups:
         columns = [self.attributes.index(name) for name in attributes]
         codes, values = self.codes[:, columns], tuple(self.values[column] for column in columns)
         _, first, parent = np.unique(_join(codes.T, values), return_index=True, return_inverse=True)
-        mass = np.zeros((len(self.labels), len(first)))
-        for coarse, fine in zip(mass, self.mass, strict=True):
-            np.add.at(coarse, parent, fine)
+        mass = count_rows(parent, len(first), self.mass)
         merged = replace(self, attributes=attributes, values=values, codes=codes[first], mass=mass)
         return merged, parent
 
