@@ -155,7 +155,7 @@ class Constants:
         n_label_rows: the cells are (n_label_rows, K / n_label_rows), a row for each label.
         fairness_rate, proportional_rate: as in `make_constants`, one number or (J,).
         error_memory: as there, one number or (K,).
-        least_weight: what weights are clipped at, one number or (K,); None for no clipping.
+        least_weight: what weights are clipped at, one number or (K,); -inf for no clipping.
         n_outcomes: O, how many outcomes have rates; 1 for errors, else the number of labels.
         cost: (O * K,) what predicting each label costs in each cell; None for errors.
         ceiling: (J,) the largest absolute value of each multiplier; None for no limit.
@@ -181,7 +181,7 @@ class Constants:
     fairness_rate: Array
     proportional_rate: Array
     error_memory: Array
-    least_weight: Array | None
+    least_weight: Array
     n_outcomes: int = 1
     cost: Array | None = None
     ceiling: Array | None = None
@@ -293,7 +293,7 @@ def make_constants(
         fairness_rate=0.0 if is_auto else float(fairness_rate),
         proportional_rate=float(proportional_rate),
         error_memory=float(error_memory),
-        least_weight=None if negative_weights else 0.0,
+        least_weight=-np.inf if negative_weights else 0.0,
         n_outcomes=n_outcomes,
         cost=cost,
     )
@@ -371,13 +371,9 @@ def side_by_side(problems: Sequence[Constants]) -> Constants:
         levels = slice(first, first := first + len(c.c0))
         bound[: len(c.sign), levels] = c.bound
         floor[: len(c.sign), levels] = -np.inf if c.floor is None else c.floor
-    ceiling = None
-    if problems[0].ceiling is not None:
-        ceiling = np.concatenate([c.ceiling for c in problems])
-    least = [-np.inf if c.least_weight is None else c.least_weight for c in problems]
 
     def per(name: str, size: str) -> Any:
-        """One number if all problems agree, else one for each of their levels or cells."""
+        """One number (or None) if all problems agree, else one per level or cell of each."""
         numbers = [getattr(c, name) for c in problems]
         if all(np.ndim(number) == 0 for number in numbers) and len(set(numbers)) == 1:
             return numbers[0]
@@ -395,16 +391,14 @@ def side_by_side(problems: Sequence[Constants]) -> Constants:
         fairness_rate=per("fairness_rate", "c0"),
         proportional_rate=per("proportional_rate", "c0"),
         error_memory=per("error_memory", "per_share"),
-        least_weight=None
-        if np.isneginf(least).all()
-        else np.repeat(least, [len(c.per_share) for c in problems]),
+        least_weight=per("least_weight", "per_share"),
         n_outcomes=n_outcomes,
         cost=None
         if n_outcomes == 1
         else np.concatenate(
             [np.asarray(c.cost).reshape(n_outcomes, -1) for c in problems], axis=1
         ).ravel(),
-        ceiling=ceiling,
+        ceiling=per("ceiling", "c0"),
         auto=problems[0].auto,
         n_problems=sum(c.n_problems for c in problems),
     )
@@ -545,7 +539,8 @@ def net_weights(constants: Constants, net: Array) -> Array:
 def _label_weights(constants: Constants, cost: Array) -> Array:
     """(O * K,) ``t[k, l] = max_m a[k, m] - a[k, l]`` of the costs a, (O * K,)."""
     by_outcome = cost.reshape(constants.n_outcomes, -1)
-    return (_largest(by_outcome) - by_outcome).reshape(-1)
+    largest = by_outcome.max(0) if type(cost) is np.ndarray else by_outcome.amax(0)
+    return (largest - by_outcome).reshape(-1)
 
 
 def net_pulls(constants: Constants, net: Array) -> Array:
@@ -598,11 +593,7 @@ def _normalized(constants: Constants, weights: Array, plain: Array | None = None
 def _within(constants: Constants, multipliers: Array) -> Array:
     """Multipliers within their limits."""
     if constants.ceiling is not None:
-        largest = constants.ceiling
-        if type(multipliers) is np.ndarray:
-            multipliers = np.clip(multipliers, -largest, largest)
-        else:
-            multipliers = multipliers.clip(min=-largest, max=largest)
+        multipliers = multipliers.clip(min=-constants.ceiling, max=constants.ceiling)
     return _at_least(constants.floor, multipliers)
 
 
@@ -613,17 +604,13 @@ def _with_proportional(constants: Constants, multipliers: Array, violation: Arra
     return multipliers + constants.proportional_rate * _at_least(constants.floor, violation)
 
 
-# NumPy's methods ``sum`` and ``clip`` take much longer than its functions where arrays are small.
+# NumPy's method ``sum`` takes much longer than its functions where arrays are small, and ``clip``
+# than ``maximum`` and ``minimum``.
 
 
 def _sum_last(values: Array) -> Array:
     """Sums over the last axis."""
     return np.add.reduce(values, -1) if type(values) is np.ndarray else values.sum(-1)
-
-
-def _largest(values: Array) -> Array:
-    """(K,) the largest of each column."""
-    return values.max(0) if type(values) is np.ndarray else values.amax(0)
 
 
 def _at_least(floor: Array | None, values: Array) -> Array:

@@ -177,9 +177,7 @@ class Groups:
     def known(self) -> Groups:
         """The groups whose attributes are all known. Measures compare only these."""
         keep = self.is_known
-        return (
-            self if keep.all() else replace(self, codes=self.codes[keep], mass=self.mass[:, keep])
-        )
+        return replace(self, codes=self.codes[keep], mass=self.mass[:, keep])
 
     def without_labels(self, dropped: NDArray[np.bool_]) -> Groups:
         """The groups without the rows of some labels, (L,); empty groups are removed."""

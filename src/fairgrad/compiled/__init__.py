@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import warnings
 from functools import wraps
 from importlib import import_module
@@ -78,7 +77,6 @@ def prepare(constants: dual.Constants, lookup: CellLookup | None = None) -> tupl
     """
     n_sides, n_levels = constants.bound.shape
     n_cells = len(constants.per_share)
-    least = -math.inf if constants.least_weight is None else constants.least_weight
     arrays = [
         constants.c0,
         constants.value,
@@ -90,7 +88,7 @@ def prepare(constants: dual.Constants, lookup: CellLookup | None = None) -> tupl
         np.full(n_levels, constants.fairness_rate, dtype=np.float64),
         np.full(n_levels, constants.proportional_rate, dtype=np.float64),
         np.full(n_cells, constants.error_memory, dtype=np.float64),
-        np.full(n_cells, least, dtype=np.float64),
+        np.full(n_cells, constants.least_weight, dtype=np.float64),
         constants.row,
         constants.cell,
         constants.block,

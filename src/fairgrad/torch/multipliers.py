@@ -116,7 +116,7 @@ class Multipliers(nn.Module):
             "fairness_rate": rate,
             "proportional_rate": repr(constants.proportional_rate),
             "error_memory": constants.error_memory,
-            "negative_weights": constants.least_weight is None,
+            "negative_weights": bool(np.isneginf(constants.least_weight).all()),
             "fairness_measure, epsilon, y_desirable or cost_matrix": f"those of digest {digest}",
         }
 
