@@ -758,11 +758,10 @@ def measure_name(measure: Any) -> str:
 
 
 def _as_function(measure: Any, y_desirable: Any) -> MeasureFunction:
+    if isinstance(measure, tuple) and len(measure) == 2:
+        measure = Constraints(as_array(measure[0]), as_array(measure[1]), by_label=True)
     if isinstance(measure, Constraints):
         return lambda _: measure
-    if isinstance(measure, tuple) and len(measure) == 2:
-        c0, C = measure
-        return lambda _: Constraints(c0=as_array(c0), C=as_array(C), by_label=True)
     if isinstance(measure, str):
         measure = MEASURES.get(measure, measure)
     if not callable(measure):

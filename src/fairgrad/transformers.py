@@ -308,9 +308,8 @@ def fair_metrics(
         columns = _attributes(criterion.groups, s)
         levels = fairness_levels(labels, predicted, columns, measure, y_desirable=desirable)
         beyond = float(np.nanmax(levels.gaps)) - tolerance
-        fair_accuracy = accuracy if beyond <= 0 else -beyond
-        unfairness = levels.unfairness
-        return {"accuracy": accuracy, "unfairness": unfairness, "fair_accuracy": fair_accuracy}
+        fair = accuracy if beyond <= 0 else -beyond
+        return {"accuracy": accuracy, "unfairness": levels.unfairness, "fair_accuracy": fair}
 
     return metrics
 
