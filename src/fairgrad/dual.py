@@ -63,7 +63,6 @@ import numpy as np
 
 from fairgrad.checks import check_costs
 from fairgrad.constraints import Coefficients, times, times_transposed
-from fairgrad.groups import count_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
