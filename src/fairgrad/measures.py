@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -479,8 +479,6 @@ class On:
             within each stratum, with its own mean, and not across strata. Rows whose stratum is
             unknown are excluded. Strata with rows of fewer than two groups are left out, with a
             warning.
-        compared: the names of the attributes whose groups are compared.
-        strata: the names of the attributes that define the strata; empty if there are none.
 
     Raises:
         ValueError: if it names no attribute.
@@ -498,14 +496,20 @@ class On:
     measure: Any
     epsilon: float = 0.0
     within: str | tuple[str, ...] = ()
-    compared: tuple[str, ...] = field(init=False, repr=False, compare=False)
-    strata: tuple[str, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.attributes:
             raise ValueError("attributes: On expected at least one sensitive attribute, got none.")
-        for name, given in {"compared": self.attributes, "strata": self.within}.items():
-            self.__dict__[name] = (given,) if isinstance(given, str) else tuple(given)
+
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """The names of the attributes whose groups are compared."""
+        return (self.attributes,) if isinstance(self.attributes, str) else tuple(self.attributes)
+
+    @property
+    def strata(self) -> tuple[str, ...]:
+        """The names of the attributes that define the strata; empty if there are none."""
+        return (self.within,) if isinstance(self.within, str) else tuple(self.within)
 
 
 def on_groups(measure: Any, attributes: Sequence[str]) -> list[On]:
