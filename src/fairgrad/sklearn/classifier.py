@@ -437,7 +437,7 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
             self.history_[name] = self.history_[name][:, : len(self.constraint_names_)]
         self.levels_ = self.history_["levels"][epoch]
         self.multipliers_ = self.history_["multipliers"][epoch]
-        self.n_iter_ = len(history)
+        self.n_iter_ = len(self.history_["loss"])
         is_limited = isinstance(rows.measure, LargeGroups)
         self.set_aside_ = rows.measure.set_aside if is_limited else {}
         self.levels_unknown_: Floats | None = None

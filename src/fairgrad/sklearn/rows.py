@@ -103,7 +103,7 @@ class FittingRows:
     @property
     def scaling(self) -> Scaling:
         """The (weighted) mean and standard deviation of each feature; constant ones stay as is."""
-        X, weight = self.X[: self.n], self.people(None).weight
+        X, weight = self.features(None), self.people(None).weight
         with np.errstate(over="ignore", invalid="ignore"):
             if sparse.issparse(X):
                 ones = np.ones(self.n) if weight is None else weight

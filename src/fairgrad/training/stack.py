@@ -40,7 +40,7 @@ from fairgrad.usefulness import cost_shares
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from fairgrad.groups import Floats, Groups, Ints
+    from fairgrad.groups import Floats, Groups
     from fairgrad.training.plan import Member, TrainingPlan, TrainingTable
 
 State = dict[str, Tensor]
@@ -242,6 +242,12 @@ def losses(scores: Tensor, label: Tensor) -> Tensor:
 class StackedFairness:
     """Error estimates, multipliers and cell weights of M members.
 
+    Args:
+        table: the rows.
+        members: the models.
+        plan: what they have in common.
+        groups: with the frequencies of the training rows.
+
     Attributes:
         constraints: (M,) what is asked of the cells, with each member's slack; None each without a
             measure.
@@ -257,11 +263,10 @@ class StackedFairness:
         table: TrainingTable,
         members: Sequence[Member],
         plan: TrainingPlan,
-        rows: Ints | None,
+        groups: Groups,
     ) -> None:
         self.table, self.plan, self.n_members = table, plan, len(members)
         self._is_auto = any(member.fairness_rate == "auto" for member in members)
-        groups = table.frequencies(rows)
         exact = self.constraints_on(groups)
         self.constraints: tuple[Constraints | None, ...] = (None,) * len(members)
         if exact is not None:
@@ -278,7 +283,7 @@ class StackedFairness:
         is_fair = any(m.fairness_rate != 0 or m.proportional_rate > 0 for m in members)
         self.is_active = self.n_outcomes > 1 or (exact is not None and is_fair)
         self.opposes = self._is_auto and self.n_outcomes == 1
-        self.state = dual.start(self.constants, table.n_labels)
+        self.state = dual.start(self.constants, len(groups.labels))
         at_zero = dual.net_weights(self.constants, np.zeros(len(self.constants.c0)))
         self.weights = self._by_member(at_zero)
 
@@ -452,8 +457,12 @@ class Stack:
         trained, judged = table.check_rows(rows, "rows"), table.check_rows(validation, "validation")
         self.rows = torch.arange(len(table)) if trained is None else torch.from_numpy(trained)
         self.judged = self.rows if judged is None else torch.from_numpy(judged)
-        self.fairness = StackedFairness(table, members, plan, trained)
+        groups = table.frequencies(trained)
+        judged_groups = groups if judged is None else table.frequencies(judged)
         n_labels = table.n_labels
+        self.batches: Any = Batches(self.rows, plan.seed, plan.batch_size)
+        self.fairness = StackedFairness(table, members, plan, groups)
+        self._judged_by = self.fairness.constraints_on(judged_groups)
         self.sizes = (table.X.shape[1], *plan.hidden, 1 if n_labels == 2 else n_labels)
         self.network: Network = (
             Perceptrons(self.sizes, len(members), plan.seed, plan.dropout, table.dtype)
@@ -461,15 +470,12 @@ class Stack:
             else parts.network(self)
         )
         self.optimizer = Descent(plan.solver, members, self.network)
-        self.batches: Any = Batches(self.rows, plan.seed, plan.batch_size)
         if parts.batches is not None:
             self.batches = parts.batches(self)
         self.objective: Objective = self.fair_objective
         if parts.objective is not None:
             self.objective = parts.objective(self)
         self.is_linear = parts == StackParts() and not plan.hidden
-        judged_groups = table.frequencies(trained if judged is None else judged)
-        self._judged_by = self.fairness.constraints_on(judged_groups)
         self._cost_shares = cost_shares(plan.cost_matrix, n_labels)
 
     def step(self, rows: Tensor, factor: float) -> None:
