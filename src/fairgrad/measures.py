@@ -212,9 +212,9 @@ def equalized_odds(groups: Groups) -> Constraints:
                [ 0.  ,  0.  , -0.75,  0.75],
                [ 0.  ,  0.  ,  0.25, -0.25]])
     """
-    rates, names = accuracies(groups.mass.ravel()), groups.cell_names(by_label=True)
+    names, mass = groups.cell_names(by_label=True), groups.cell_mass(by_label=True)
     block = np.arange(len(names)) // groups.n_groups
-    return gaps_to_mean(rates, by_label=True, names=names, block=block)
+    return gaps_to_mean(accuracies(mass), by_label=True, names=names, block=block)
 
 
 def equality_of_opportunity(groups: Groups, y_desirable: Any = None) -> Constraints:
@@ -573,17 +573,19 @@ def among_large(measure: Any, rows: GroupedRows, min_group: float = MIN_GROUP) -
     check_number("min_group", min_group)
     if measure is None or isinstance(measure, LargeGroups):
         return measure
-    counts = count_rows(rows.group, rows.groups.n_groups)
     set_aside: dict[str, int] = {}
     for on in on_groups(measure, rows.groups.attributes):
         if isinstance(as_measure(on.measure), (str, _Bound)):  # others define their cells
             coarse, parents = rows.groups.merged(*on.compared)
-            size = count_rows(parents, coarse.n_groups, counts)
+            size = count_rows(parents[rows.group], coarse.n_groups)
             is_small = coarse.is_known & (size > 0)
             is_small[coarse.is_known] &= ~judged_groups(size[coarse.is_known], min_group)
             names = np.asarray(coarse.names, dtype=object)[is_small].tolist()
             set_aside |= dict(zip(names, size[is_small].astype(int).tolist(), strict=True))
-    return LargeGroups(measure, rows.groups, counts, min_group, set_aside) if set_aside else measure
+    if not set_aside:
+        return measure
+    counts = count_rows(rows.group, rows.groups.n_groups)
+    return LargeGroups(measure, rows.groups, counts, min_group, set_aside)
 
 
 def constraints_of(

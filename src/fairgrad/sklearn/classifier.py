@@ -498,7 +498,8 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         self._take_over(rows, training, *options[best.start], layer=layer)
         if training.interrupted:
             return
-        warn_of_small(self.set_aside_)
+        if self.set_aside_:
+            warn_of_small(self.set_aside_)
         if not warns:
             return
         fair, *others = (

@@ -319,6 +319,7 @@ class FairDecisionClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, Ba
         self.cell_groups_, self.sensitive_encoder_ = tuning.fitted[3:]
         problem = tuning.problem(self)
         decision = solve(problem, lottery=self.lottery)
+        self.desirable_ = desirable_in_use(self.fairness_measure, classes, self.y_desirable)
         self.pulls_ = tuning.by_attributes(decision.pulls, problem)
         self.lottery_ = [
             (share, tuning.by_attributes(pulls, problem)) for share, pulls in decision.lottery
@@ -327,7 +328,6 @@ class FairDecisionClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, Ba
         self.multipliers_ = decision.multipliers
         self.constraint_names_ = tuple(name for one, _ in problem.measured for name in one.names)
         self._set_weights(self.groups_, decision.pulls, problem)
-        self.desirable_ = desirable_in_use(self.fairness_measure, classes, self.y_desirable)
         self._set_levels(problem, tuning, warns=warns)
 
     def _set_weights(self, groups: Groups, pulls: list[Floats], problem: DecisionProblem) -> None:
@@ -556,10 +556,10 @@ def fit_decisions(
     The other arguments are those of `FairDecisionClassifier.fit`.
     """
     first = models[0]
+    estimator = first._estimator(X)  # noqa: SLF001 - the classifier's other half
     check_count("n_folds", first.n_folds, least=2)
     if first.prefit and first.estimator is None:
         raise ValueError("estimator: required with prefit=True; pass a fitted classifier.")
-    estimator = first._estimator(X)  # noqa: SLF001 - the classifier's other half
     if not hasattr(estimator, "predict_proba"):
         raise TypeError(
             f"estimator: expected a classifier with predict_proba, got "
@@ -605,7 +605,8 @@ def fit_decisions(
     check_several_groups(first.fairness_measure, rows.groups, "sensitive_features")
     measure = among_large(first.fairness_measure, rows, first.min_group)
     set_aside = measure.set_aside if isinstance(measure, LargeGroups) else {}
-    warn_of_small(set_aside)
+    if set_aside:
+        warn_of_small(set_aside)
     for model in models:  # refused before anything is fitted
         check_costs(model.cost_matrix, len(classes))
         with warnings.catch_warnings():
@@ -615,8 +616,7 @@ def fit_decisions(
             )
     encoder = None
     if first.use_sensitive and not first.prefit and _takes_columns(X):
-        has_trees = count_of_trees(estimator) is not None
-        encoder = SensitiveEncoder.of(rows.groups, crossed=not has_trees)
+        encoder = SensitiveEncoder.of(rows.groups, crossed=count_of_trees(estimator) is None)
     cells = CellModels(
         estimator,
         X,
