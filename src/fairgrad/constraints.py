@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from fairgrad.groups import Floats, GroupedRows, Groups, Ints
 
 
-VECTORS = ("c0", "lower", "upper", "slack")
-"""The attributes that have one number per constraint."""
+AS_GIVEN = ("c0", "by_label", "names", "slack", "n_outcomes", "single_group")
+"""The arguments of `Constraints` that are attributes of the same name."""
 
 MOST_NAMES = 20
 """How many constraints a warning names at most."""
@@ -247,19 +247,16 @@ class Constraints:
 
     def replaced(self, **changed: Any) -> Constraints:
         """A copy with some arguments changed."""
-        return Constraints(**{**self._arguments(), **changed})
-
-    def _arguments(self) -> dict[str, Any]:
         lower, upper = self.definition
-        names = ("c0", "by_label", "names", "slack", "n_outcomes", "single_group")
-        kept = {name: getattr(self, name) for name in names}
-        return {**kept, "C": self.coefficients, "lower": lower, "upper": upper}
+        kept = {name: getattr(self, name) for name in AS_GIVEN}
+        kept |= {"C": self.coefficients, "lower": lower, "upper": upper}
+        return Constraints(**{**kept, **changed})
 
     def __getstate__(self) -> dict[str, Any]:
         """Plain arrays, so that files contain no other type of this library."""
-        arguments = self._arguments()
-        parts = dict(vars(arguments.pop("C")))
-        return {**arguments, "parts": parts}
+        lower, upper = self.definition
+        kept = {name: getattr(self, name) for name in AS_GIVEN}
+        return {**kept, "lower": lower, "upper": upper, "parts": dict(vars(self.coefficients))}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         arguments = dict(state)
@@ -365,10 +362,15 @@ class Constraints:
 
     def select(self, rows: NDArray[Any]) -> Constraints:
         """The constraints at these positions."""
-        arguments = self._arguments()
-        chosen = {name: arguments[name][rows] for name in VECTORS}
-        names = tuple(np.asarray(self.names, dtype=object)[rows])
-        return self.replaced(C=self.coefficients.select(rows), names=names, **chosen)
+        lower, upper = self.definition
+        return self.replaced(
+            c0=self.c0[rows],
+            C=self.coefficients.select(rows),
+            names=tuple(np.asarray(self.names, dtype=object)[rows]),
+            lower=lower[rows],
+            upper=upper[rows],
+            slack=self.slack[rows],
+        )
 
     def drop_undefined(self, *, warns: bool = True) -> Constraints:
         """Removes the constraints whose group has no rows, with a warning.
@@ -519,12 +521,15 @@ def stack(parts: Sequence[Constraints], groups: Groups) -> Constraints:
         parts = [on_outcomes(one, groups) for one in parts]
     elif any(one.by_label for one in parts):
         parts = [split_by_label(one, groups) for one in parts]
-    vectors = [one._arguments() for one in parts]  # noqa: SLF001 - of the same class
+    lower, upper = map(np.concatenate, zip(*(one.definition for one in parts), strict=True))
     return parts[0].replaced(
+        c0=np.concatenate([one.c0 for one in parts]),
         C=Coefficients.concatenate([one.coefficients for one in parts]),
         names=tuple(name for one in parts for name in one.names),
         single_group=tuple(dict.fromkeys(name for one in parts for name in one.single_group)),
-        **{name: np.concatenate([one[name] for one in vectors]) for name in VECTORS},
+        lower=lower,
+        upper=upper,
+        slack=np.concatenate([one.slack for one in parts]),
     )
 
 

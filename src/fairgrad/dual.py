@@ -525,11 +525,15 @@ def cell_weights(constants: Constants, multipliers: Array) -> Array:
 
 
 def net_weights(constants: Constants, net: Array) -> Array:
-    """The weights (K,) that the net multipliers (J,) give; of predicted labels (O * K,)."""
+    """The weights (K,) that the net multipliers (J,) give; of predicted labels (O * K,).
+
+    What they add to weights, or to the costs of predicted labels, is ``(C' net)_k / p_k``.
+    """
+    pulls = times_transposed(constants, constants.pull, net, constants.n_cells)
     if constants.cost is None:
-        weights = _at_least(constants.least_weight, 1 + net_pulls(constants, net))
+        weights = _at_least(constants.least_weight, 1 + pulls)
         return weights if constants.auto is None else _normalized(constants, weights)
-    weights = _label_weights(constants, constants.cost + net_pulls(constants, net))
+    weights = _label_weights(constants, constants.cost + pulls)
     if constants.auto is None:
         return weights
     return _normalized(constants, weights, _label_weights(constants, constants.cost))
@@ -540,11 +544,6 @@ def _label_weights(constants: Constants, cost: Array) -> Array:
     by_outcome = cost.reshape(constants.n_outcomes, -1)
     largest = by_outcome.max(0) if type(cost) is np.ndarray else by_outcome.amax(0)
     return (largest - by_outcome).reshape(-1)
-
-
-def net_pulls(constants: Constants, net: Array) -> Array:
-    """``(C' net)_k / p_k``: what the net multipliers add to the costs, (K,) or (O * K,)."""
-    return times_transposed(constants, constants.pull, net, constants.n_cells)
 
 
 def opposed(weights: Any, losses: Any) -> tuple[Any, Any]:
