@@ -308,7 +308,9 @@ def warn_of_faults(
 
 
 def warn_of_small(set_aside: Mapping[str, int]) -> None:
-    """Warns about groups with too few rows to be constrained; there are some."""
+    """Warns about groups with too few rows to be constrained, if there are some."""
+    if not set_aside:
+        return
     names = list(set_aside)
     listed = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
     warn(

@@ -288,8 +288,7 @@ class FairBoostingMixin(ShownInNotebooks, AwareRouting):
 
         It is judged as it was before the last round.
         """
-        if self.set_aside_:
-            warn_of_small(self.set_aside_)
+        warn_of_small(self.set_aside_)
         rows, constraints, predicted = objective.rows, objective.constraints, objective.predicted
         if rows is None or predicted is None:
             return

@@ -199,9 +199,7 @@ class EstimatorTemplate:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", FairnessWarning)  # as in `_fit_one`
                 models = fits[0](variants, X, rows.y, sensitive_features=rows.s, **rows.arguments)
-            set_aside = getattr(models[0], "set_aside_", {})
-            if set_aside:
-                warn_of_small(set_aside)
+            warn_of_small(getattr(models[0], "set_aside_", {}))
             return FittedModels(list(models), before, self.step.removesuffix("__"))
         prefix = "" if get_config()["enable_metadata_routing"] else self.step
         extra = {"sensitive_features": rows.sensitive_features, **rows.arguments}

@@ -498,8 +498,7 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         self._take_over(rows, training, *options[best.start], layer=layer)
         if training.interrupted:
             return
-        if self.set_aside_:
-            warn_of_small(self.set_aside_)
+        warn_of_small(self.set_aside_)
         if not warns:
             return
         fair, *others = (

@@ -605,8 +605,7 @@ def fit_decisions(
     check_several_groups(first.fairness_measure, rows.groups, "sensitive_features")
     measure = among_large(first.fairness_measure, rows, first.min_group)
     set_aside = measure.set_aside if isinstance(measure, LargeGroups) else {}
-    if set_aside:
-        warn_of_small(set_aside)
+    warn_of_small(set_aside)
     for model in models:  # refused before anything is fitted
         check_costs(model.cost_matrix, len(classes))
         with warnings.catch_warnings():
