@@ -207,6 +207,9 @@ def test_days_may_be_alike_by_chance():
     monitor.update(**days, count=[30_000, 20_000, 25_000, 26_000], batch="many")
     with pytest.raises(ValueError, match="the rows of 'again' are those of 'many'"):
         monitor.update(**days, count=[30_000, 20_000, 25_000, 26_000], batch="again")
+    turned = {"y_pred": [1, 0, 1, 0], "sensitive_features": {"sex": ["M", "M", "F", "F"]}}
+    with pytest.raises(ValueError, match="the rows of 'turned' are those of 'many'"):
+        monitor.update(**turned, count=[26_000, 25_000, 20_000, 30_000], batch="turned")
     assert len(monitor.batches) == 5
 
 

@@ -80,7 +80,7 @@ class Batch:
         has_labels: whether true labels are known.
         counts: rows by sensitive values, true label (None if not known), prediction, and their
             number.
-        digest: of the sensitive values and predictions, row by row.
+        digest: of the sensitive values and predictions, row by row; of counts in any order.
         verdict: on all rows up to this batch, as it was when the batch came in.
         levels: what was known of each level then: measure, attribute, name, level, low, high.
         changes: the changes that were detected then, as sentences.
@@ -201,6 +201,8 @@ class Monitor(ShownAndWritten):
         sums = frame.groupby(keys, dropna=False, observed=True)[COUNT].sum().reset_index()
         counts = plain_values(sums.astype(object).where(sums.notna(), None).to_numpy().tolist())
         seen = frame.drop(columns=TRUE).to_csv(index=False)
+        if count is not None:  # counts come in any order
+            seen = "".join(sorted(seen.splitlines(keepends=True)))
         digest = hashlib.sha256(seen.encode(errors="replace")).hexdigest()
         new = Batch(str(batch), y_true is not None, counts, digest)
         late = self._waiting_place(new, new.chance(is_counted=count is not None))
