@@ -75,10 +75,10 @@ class FairGradLGBMClassifier(FairBoostingMixin, LGBMClassifier):
     on test rows, 200 rounds of LightGBM's default trees .0153 and .866; plain trees have a mean
     ``|F|`` of .0389. On tables of a few thousand rows less carries over.
 
-    A warning states what fairness costs if it costs much accuracy. To know it, a fair and a plain
-    model are trained on 70 % of the rows, or of 8,000 of them, and judged on the others. A fit with
-    eval sets, an `init_model` or further options is not compared. Compare such a model with one of
-    ``fairness_measure=None`` on new rows.
+    A warning states what fairness costs if it costs much accuracy. If the weights have moved far
+    enough for that, a fair and a plain model of half the rounds are trained on 70 % of the rows, or
+    of 8,000 of them, and judged on the others. A fit with eval sets, an `init_model` or further
+    options is not compared. Compare such a model with one of ``fairness_measure=None`` on new rows.
 
     Args:
         {Args}

@@ -93,10 +93,10 @@ class FairGradXGBClassifier(FairBoostingMixin, XGBClassifier):
     to predict only if the trees are to look at them (`use_sensitive`). Everything else is
     XGBoost's; as there, labels are 0, 1, ....
 
-    A warning states what fairness costs if it costs much accuracy. To know it, a fair and a plain
-    model are trained on 70 % of the rows, or of 8,000 of them, and judged on the others. A fit with
-    eval sets, an `xgb_model` or further options is not compared. Compare such a model with one of
-    ``fairness_measure=None`` on new rows.
+    A warning states what fairness costs if it costs much accuracy. If the weights have moved far
+    enough for that, a fair and a plain model of half the rounds are trained on 70 % of the rows, or
+    of 8,000 of them, and judged on the others. A fit with eval sets, an `xgb_model` or further
+    options is not compared. Compare such a model with one of ``fairness_measure=None`` on new rows.
 
     Args:
         {Args}

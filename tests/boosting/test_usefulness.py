@@ -65,6 +65,28 @@ def test_a_fair_model_that_costs_nothing_is_no_warning(make):
     assert fitted(make(epsilon=0.05), X, y, s)[1] == []
 
 
+@pytest.mark.parametrize(
+    ("epsilon", "rounds", "expected"),
+    [(1.0, 100, [100]), (0.0, 100, [100, 50, 50]), (0, 20, [20] * 3)],
+)
+def test_trials_are_short_and_only_where_weights_have_moved(
+    make, hiring, monkeypatch, epsilon, rounds, expected
+):
+    model = make(epsilon=epsilon, n_estimators=rounds)
+    seen, fit = [], type(model).fit
+
+    def counted(self, *args, **kwargs):
+        seen.append(self.n_estimators)
+        return fit(self, *args, **kwargs)
+
+    monkeypatch.setattr(type(model), "fit", counted)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
+    assert seen == expected
+    assert model.n_estimators == rounds
+
+
 @pytest.mark.parametrize("use_sensitive", [False, True])
 def test_trials_leave_the_model_as_it_is(make, hiring, monkeypatch, use_sensitive):
     X, y, s = hiring.X, hiring.grade, hiring.sex.astype(object)
