@@ -185,17 +185,15 @@ def hide_some(rows: GroupedRows, random_state: Any = 0, share: float = HIDDEN) -
         share: how many are unknown at least.
     """
     source = np.random.default_rng(random_state)
-    hidden = {}
-    for a, name in enumerate(rows.groups.attributes):
-        column = rows.groups.column(a)[rows.group]
+    hidden = rows.sensitive_values()
+    for a, (name, column) in enumerate(hidden.items()):
         is_unknown = rows.groups.codes[rows.group, a] == UNKNOWN
         lacking = share - float(is_unknown.mean())
         if lacking > 0:
             chosen = source.random(len(column)) < lacking
             chosen[source.integers(len(column))] = True  # at least one
             nothing: Any = UNKNOWN if column.dtype.kind == "i" else None
-            column = np.where(chosen, nothing, column)
-        hidden[name] = column
+            hidden[name] = np.where(chosen, nothing, column)
     return hidden
 
 

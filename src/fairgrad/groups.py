@@ -334,6 +334,11 @@ class GroupedRows:
         """(N,) the cell of each row: ``label * n_groups + group``, or the group alone."""
         return self.label * self.groups.n_groups + self.group if by_label else self.group
 
+    def sensitive_values(self) -> dict[str, NDArray[Any]]:
+        """(N,) the sensitive values by attribute, as `Groups.from_data` would read them."""
+        attributes = self.groups.attributes
+        return {name: self.groups.column(a)[self.group] for a, name in enumerate(attributes)}
+
     def take(self, rows: Any) -> GroupedRows:
         """Selects rows by their numbers; the result has the frequencies of the selected rows."""
         weight = None if self.weight is None else self.weight[rows]

@@ -21,7 +21,6 @@ from fairgrad.checks import naming_rows, require_values, warn
 from fairgrad.columns import as_column, as_pandas, encode, sensitive_columns
 from fairgrad.groups import MIN_GROUP, group_rows
 from fairgrad.measures import LargeGroups, desirable_labels
-from fairgrad.sklearn.cell_models import sensitive_values
 from fairgrad.splitting import hold_out
 from fairgrad.usefulness import (
     FairnessWarning,
@@ -328,7 +327,7 @@ class FairBoostingMixin(ShownInNotebooks, AwareRouting):
         if not len(held):
             return
         X, unseen = (_safe_indexing(prepared.features, sample[part]) for part in parts)
-        y, s = prepared.labels[sample[parts[0]]], sensitive_values(train)
+        y, s = prepared.labels[sample[parts[0]]], train.sensitive_values()
         shared = {"fairness_measure": measure, "use_sensitive": False}
         rate = self.get_params()["learning_rate"] or XGBOOST_RATE  # type: ignore[attr-defined]
         if objective.n_rounds >= 2 * LEAST_ROUNDS and rate <= MOST_RATE / 2:

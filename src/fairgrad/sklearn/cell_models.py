@@ -186,7 +186,7 @@ class CellModels:
             # labels must know them all, and XGBoost refuses labels with a gap.
             is_known = np.isin(self.rows.label[held], self.rows.label[training])
             models.append(self.fit(np.concatenate([training, held[~is_known]])))
-            values = sensitive_values(self.rows.take(held)) if aware else None
+            values = self.rows.take(held).sensitive_values() if aware else None
             cells = models[-1].probabilities(_safe_indexing(self.X, held), values)
             for total, held_out in zip(totals, cells, strict=True):
                 total[:, :, held] = held_out
@@ -202,7 +202,7 @@ class CellModels:
         if not self.prefit:
             label_model = self._fit(self.of_label, self.X, self.target, rows)
         if self.encoder is not None:
-            features = beside(self.X, self.encoder, sensitive_values(self.rows))
+            features = beside(self.X, self.encoder, self.rows.sensitive_values())
             aware_model = self._fit(self.of_label, features, self.rows.label, rows)
         return label_model, aware_model
 
@@ -267,12 +267,6 @@ def class_probabilities(model: Any, X: Any, n_codes: int | None = None) -> Float
     probability = np.zeros((n_codes, known.shape[1]))
     probability[model.classes_] = known
     return probability
-
-
-def sensitive_values(rows: GroupedRows) -> dict[str, Any]:
-    """The sensitive values of rows, by attribute."""
-    groups = rows.groups
-    return {name: groups.column(a)[rows.group] for a, name in enumerate(groups.attributes)}
 
 
 def given_groups(probability: Floats, group: Ints, told: Floats | None = None) -> Floats:

@@ -59,7 +59,6 @@ from fairgrad.sklearn.cell_models import (
     class_probabilities,
     count_of_trees,
     fit_arguments,
-    sensitive_values,
     takes_codes_only,
 )
 from fairgrad.sklearn.rows import check_labels
@@ -502,9 +501,8 @@ class Tuning:
             X, y, s, weight = unpack_rows(validation, "validation")
             columns = sensitive_columns(s, len(y), "validation")
             self.rows = cells.rows.groups.place(y, columns, weight)
-        self.fitted_cells = self.fitted.probabilities(
-            X, sensitive_values(self.rows) if aware else None
-        )
+        values = self.rows.sensitive_values() if aware else None
+        self.fitted_cells = self.fitted.probabilities(X, values)
         if validation is not None:
             self.probabilities = self.fitted_cells
 
