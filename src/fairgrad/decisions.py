@@ -434,8 +434,14 @@ def crossings(
 
 
 def largest(scores: Floats) -> Ints:
-    """(n,) the label with the largest score, the first of equal ones; fast for two labels."""
-    is_two = len(scores) == 2
+    """(n,) the index of the label with the largest score, the first of equal ones.
+
+    Args:
+        scores: (L, n), or (n,) margins of two labels, above 0 for the second.
+    """
+    if scores.ndim == 1:
+        return (scores > 0).astype(np.int64)
+    is_two = len(scores) == 2  # much faster
     decided: Ints = (scores[1] > scores[0]).astype(np.int64) if is_two else scores.argmax(0)
     return decided
 

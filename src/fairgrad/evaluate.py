@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -128,23 +128,26 @@ def fairness_levels(
         bounds = constraints_of(fairness_measure, wider.groups, y_desirable=y_desirable)
         if bounds.n_outcomes > 1:
             rows, constraints, predicted = wider, bounds, predicted_index(wider, y_pred)
-    levels = levels_of(constraints, cell_rates(constraints, rows, predicted))
+    levels = levels_of(constraints, rows, predicted)
     desirable = desirable_in_use(fairness_measure, rows.groups.labels, y_desirable)
-    return replace(levels, desirable=desirable)
+    return Levels(constraints.names, levels, constraints.gaps(levels), desirable)
 
 
-def levels_of(constraints: Constraints, errors: Floats) -> Levels:
-    """``F = c0 + C e`` with its names; e of an empty cell is never used."""
-    values = constraints.levels(errors)
-    return Levels(constraints.names, values, constraints.gaps(values))
+def levels_of(constraints: Constraints, rows: GroupedRows, predicted: Ints) -> Floats:
+    """(J,) the levels of predictions: ``F = c0 + C e``, e the error rates of the cells.
 
-
-def highest(scores: Floats) -> Ints:
-    """(n,) the index of the class with the highest score.
-
-    Of two classes the scores are (n,) margins, above 0 for the second; of more (n, classes).
+    Args:
+        constraints: on the cells of the rows' groups.
+        rows: with their labels, groups and weights.
+        predicted: (N,) the index of each row's predicted label, -1 for none of them.
     """
-    return (scores > 0).astype(np.int64) if scores.ndim == 1 else scores.argmax(axis=1)
+    mass = rows.groups.cell_mass(constraints.by_label)
+    cell, weight = rows.cell(constraints.by_label), 1.0 if rows.weight is None else rows.weight
+    counted = [predicted != rows.label]
+    if constraints.n_outcomes > 1:  # the rates of each predicted label in place of errors
+        counted = [predicted == label for label in range(constraints.n_outcomes)]
+    counts = np.array([count_rows(cell, len(mass), weight * one) for one in counted])
+    return constraints.levels((counts / np.where(mass > 0, mass, 1.0)).ravel())
 
 
 def predicted_index(rows: GroupedRows, y_pred: Any) -> Ints:
@@ -163,37 +166,3 @@ def predicted_index(rows: GroupedRows, y_pred: Any) -> Ints:
     for i, label in enumerate(rows.groups.labels):
         index[predicted == label] = i
     return index
-
-
-def cell_rates(constraints: Constraints, rows: GroupedRows, predicted: Ints) -> Floats:
-    """What the constraints are on: the cells' error rates, or the rates of each predicted label.
-
-    Args:
-        constraints: on the cells of the rows' groups.
-        rows: with their labels, groups and weights.
-        predicted: (N,) the index of each row's predicted label, -1 for none of them.
-
-    Returns:
-        (K,) error rates, or (L * K,) outcomes; NaN where a cell has no rows.
-    """
-    if constraints.n_outcomes == 1:
-        return cell_errors(rows, predicted != rows.label, constraints.by_label)
-    labels = range(constraints.n_outcomes)
-    return np.concatenate(
-        [cell_errors(rows, predicted == label, by_label=True) for label in labels]
-    )
-
-
-def cell_errors(rows: GroupedRows, wrong: Any, by_label: bool) -> Floats:
-    """(K,) the error rate of each cell, NaN where it has no rows.
-
-    Args:
-        rows: with their labels, groups and weights.
-        wrong: (N,) which of them are predicted wrongly (or have any other property).
-        by_label: whether cells are (label, group) pairs or groups.
-    """
-    mass = rows.groups.cell_mass(by_label)
-    wrong = np.asarray(wrong, dtype=np.float64)
-    counted = wrong if rows.weight is None else wrong * rows.weight
-    errors = count_rows(rows.cell(by_label), len(mass), counted)
-    return np.where(mass > 0, errors / np.where(mass > 0, mass, 1.0), np.nan)

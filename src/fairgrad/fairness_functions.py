@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fairgrad.columns import as_array
-from fairgrad.evaluate import cell_rates, levels_of, predicted_index
+from fairgrad.evaluate import levels_of, predicted_index
 from fairgrad.groups import Floats, Groups
 from fairgrad.measures import constraints_of, measure_name
 
@@ -120,8 +120,7 @@ class FairnessMeasure:
         predicted = predicted.argmax(axis=1) if predicted.ndim > 1 else predicted
         rows = self.groups.place(y, s)
         constraints = constraints_of(self.measure, rows.groups, y_desirable=self.y_desirable)
-        rates = cell_rates(constraints, rows, predicted_index(rows, predicted))
-        levels = levels_of(constraints, rates).values
+        levels = levels_of(constraints, rows, predicted_index(rows, predicted))
         return self._table(levels, by_label=constraints.by_label)
 
     def _table(self, values: Floats, *, by_label: bool) -> Floats:

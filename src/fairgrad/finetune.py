@@ -17,7 +17,7 @@ from torch.utils.data import default_collate
 
 from fairgrad.checks import check_costs, check_count, check_number
 from fairgrad.columns import as_columns, sensitive_columns
-from fairgrad.evaluate import cell_rates, levels_of
+from fairgrad.evaluate import levels_of, unfairness
 from fairgrad.frontier import Frontier
 from fairgrad.groups import group_rows
 from fairgrad.measures import accuracy_parity, constraints_of, desirable_labels
@@ -268,8 +268,8 @@ def _judge(
         figures = {"accuracy": float((predicted == rows.label).mean())}
         if measure is not None and s is not None:
             constraints = constraints_of(measure, rows.groups, y_desirable=y_desirable)
-            rates = cell_rates(constraints, rows, predicted)
-            figures["unfairness"] = levels_of(constraints, rates).unfairness
+            gaps = constraints.gaps(levels_of(constraints, rows, predicted))
+            figures["unfairness"] = float(unfairness(gaps))
         return figures
 
     return judge

@@ -13,7 +13,7 @@ from fairgrad.boosting.estimator import FAIRNESS_PARAMETERS, FairBoostingMixin
 from fairgrad.boosting.objective import BoostingObjective, probabilities
 from fairgrad.checks import naming_rows
 from fairgrad.columns import as_column
-from fairgrad.evaluate import highest
+from fairgrad.decisions import largest
 
 if TYPE_CHECKING:
     from typing import Self
@@ -223,7 +223,7 @@ def _log_loss(y_true: Any, scores: Any, weight: Any) -> tuple[str, float, bool]:
 
 
 def _error(y_true: Any, scores: Any, weight: Any) -> tuple[str, float, bool]:
-    return "error", float(np.average(highest(scores) != y_true, weights=weight)), False
+    return "error", float(np.average(largest(scores.T) != y_true, weights=weight)), False
 
 
 METRICS = {

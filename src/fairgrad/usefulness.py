@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fairgrad.checks import check_costs, keeping_random_state, warn
-from fairgrad.evaluate import cell_rates
+from fairgrad.evaluate import levels_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -96,7 +96,7 @@ def model_figures(
     """
     shares = cost_shares(cost_matrix, len(rows.groups.labels))
     accuracy = 1.0 - float(np.average(shares[rows.label, predicted], weights=rows.weight))
-    levels = constraints.levels(cell_rates(constraints, rows, predicted))
+    levels = levels_of(constraints, rows, predicted)
     return ModelFigures(
         accuracy, *worst_of(constraints, levels), predicted, cost_matrix is not None
     )

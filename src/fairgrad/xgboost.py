@@ -11,7 +11,7 @@ from fairgrad.boosting.estimator import FAIRNESS_PARAMETERS, FairBoostingMixin
 from fairgrad.boosting.objective import BoostingObjective
 from fairgrad.checks import naming_rows
 from fairgrad.columns import as_column
-from fairgrad.evaluate import highest
+from fairgrad.decisions import largest
 
 if TYPE_CHECKING:
     from typing import Self
@@ -64,7 +64,7 @@ class XGBoostObjective(BoostingObjective):
         group = _whole_numbers(matrix, "label_lower_bound", self.groups.n_groups, len(label))
         cell = label * self.groups.n_groups + group if self.constraints.by_label else group
         row_weights = None if weight is None else weight.astype(np.float64)
-        counts = self.count(highest(scores), label, cell, row_weights)
+        counts = self.count(largest(scores.T), label, cell, row_weights)
         summed = collective.allreduce(counts.ravel(), collective.Op.SUM)
         self.take(summed.reshape(counts.shape))
         return self.weighted(scores, label, cell, weight)

@@ -17,7 +17,7 @@ from fairgrad.decisions import (
     judged_apart,
     solve,
 )
-from fairgrad.evaluate import cell_rates
+from fairgrad.evaluate import levels_of
 from fairgrad.groups import GroupedRows, group_rows
 from fairgrad.measures import MEASURES, On, constraints_of, measure_name
 
@@ -62,7 +62,7 @@ def scores_of(problem, net):
 def all_levels(problem, rows, predicted):
     """Of all parts, from predicted labels."""
     found = [constraints for constraints, _ in problem.measured]
-    return np.concatenate([c.levels(cell_rates(c, rows, predicted)) for c in found])
+    return np.concatenate([levels_of(c, rows, predicted) for c in found])
 
 
 def discrete(seed, n_points, n_labels, n_groups):

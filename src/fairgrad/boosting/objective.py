@@ -13,7 +13,7 @@ from scipy.special import expit, softmax
 from fairgrad import dual
 from fairgrad.checks import check_number
 from fairgrad.constraints import on_outcomes
-from fairgrad.evaluate import highest
+from fairgrad.decisions import largest
 from fairgrad.groups import Groups, count_rows, group_rows
 from fairgrad.measures import among_large, check_several_groups, constraints_of
 
@@ -154,7 +154,7 @@ class BoostingObjective:
                 f"scores: expected shape {shape} for {len(rows)} rows of {n_labels} classes, got "
                 f"{scores.shape}; the rows must be those the objective was made for."
             )
-        self.predicted = highest(scores)
+        self.predicted = largest(scores.T)
         self.take(self.count(self.predicted, rows.label, cell, rows.weight))
         weight = rows.weight if loss_weight is None else loss_weight
         return self.weighted(scores, rows.label, cell, weight)

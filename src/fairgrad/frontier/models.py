@@ -27,7 +27,7 @@ from fairgrad.audit.words import people_names
 from fairgrad.aware import to_predict
 from fairgrad.checks import naming_rows
 from fairgrad.columns import as_array, as_column, as_pandas, sensitive_columns
-from fairgrad.evaluate import cell_rates
+from fairgrad.evaluate import levels_of
 from fairgrad.groups import count_rows
 from fairgrad.measures import among_large, constraints_of, measure_name, on_groups
 from fairgrad.sklearn import (
@@ -409,7 +409,7 @@ def _noise_of_worst(
     cell = rows.cell(constraints.by_label)
     n, n_changed = (count_rows(cell, constraints.n_cells, w) for w in (None, decided != usual))
     errors = constraints.standard_errors(n_changed / np.maximum(n, 1.0) ** 2)
-    gaps = constraints.gaps(constraints.levels(cell_rates(constraints, rows, decided)))
+    gaps = constraints.gaps(levels_of(constraints, rows, decided))
     return 2.0 * float(errors[np.nan_to_num(gaps).argmax()])
 
 

@@ -26,7 +26,7 @@ from fairgrad.aware import AwareRouting, with_values
 from fairgrad.checks import is_number, naming_rows, warn
 from fairgrad.columns import as_pandas
 from fairgrad.decisions import largest
-from fairgrad.evaluate import cell_rates, highest
+from fairgrad.evaluate import levels_of
 from fairgrad.groups import MIN_GROUP
 from fairgrad.measures import LargeGroups, constraints_of, desirable_in_use
 from fairgrad.sklearn.last_layer import LastLayers, LayerInputs
@@ -323,7 +323,7 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
 
         rate = usual.learning_rate if self.learning_rate == "auto" else self.learning_rate
         common: dict[str, Any] = {"learning_rate": rate, "weight_decay": self.weight_decay}
-        if not rows.is_plain:
+        if rows.measure is not None:
             common["epsilon"] = self._constraints(rows, rows.people(None)).slack
         if self.fairness_rate != "auto":
             if not is_number(self.fairness_rate):
@@ -334,7 +334,7 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
             return [fair, replace(fair, fairness_rate=0.0)]
         steady: dict[str, Any] = {"error_memory": ERROR_MEMORY, "steady_share": STEADY_SHARE}
         n_rates = 1 if np.isinf(self.epsilon).any() else len(RATES)
-        rates = RATES[: 0 if rows.is_plain or np.isinf(self.epsilon).all() else n_rates]
+        rates = RATES[: 0 if rows.measure is None or np.isinf(self.epsilon).all() else n_rates]
         slower = min(1.0, STEADY_STEPS * self.batch_size / (LEAST_EPOCHS * rows.n))
         return [
             Member(**common, **steady, fairness_rate=r, proportional_rate=proportional)
@@ -414,7 +414,7 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         layer: Floats | None = None,
     ) -> None:
         """Sets the fitted attributes; arrays only, so that they can be saved safely."""
-        self.groups_ = None if rows.is_plain else rows.people(rows.training).groups
+        self.groups_ = None if rows.measure is None else rows.people(rows.training).groups
         self.state_ = {name: a.numpy() for name, a in training.state(member, epoch).items()}
         if layer is not None:  # weights and biases of the last layer come last
             flat = np.append(layer[:, :-1], layer[:, -1])
@@ -448,8 +448,7 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         constraints = self._constraints(rows, people)
 
         def levels(X: Any) -> Floats:
-            rates = cell_rates(constraints, people, highest(self._margins(X)))
-            return constraints.levels(rates)
+            return levels_of(constraints, people, largest(self._margins(X).T))
 
         if is_other:
             self.levels_ = levels(rows.features(rows.judged))
@@ -607,7 +606,7 @@ def fit_variants(
     usual = NETWORK if hidden else LINEAR
     rows = rows.split(first.validation_fraction, first.seed_)
     candidates = [model._members(rows, usual) for model in models]
-    if rows.is_plain:
+    if rows.measure is None:
         training = first._train(rows, candidates[0][-1:], usual)
         best = _best_epoch(training, 0, None, rows.held is not None or training.interrupted)
         for model in models:
@@ -627,7 +626,7 @@ def predict_variants(
 ) -> list[NDArray[Any]]:
     """What each of some models of `fit_variants` predicts; features are read once."""
     X = models[0]._read(X, sensitive_features)
-    return [model.classes_[highest(model._margins(X))] for model in models]
+    return [model.classes_[largest(model._margins(X).T)] for model in models]
 
 
 def _best_epoch(

@@ -80,7 +80,6 @@ class FittingRows:
         everyone: labels, groups and weights of the N rows. For a plain model all are in one group.
         classes: the class labels as the user has them.
         n: how many rows there are to fit.
-        is_plain: whether no sensitive values are needed.
         encoder: of the sensitive values, for an aware model; None for others.
         measure: the model's measure among the groups of enough rows; None for a plain model.
         n_known: how many of the n rows, the first ones, have a known group, if the others are
@@ -93,7 +92,6 @@ class FittingRows:
     everyone: GroupedRows
     classes: NDArray[Any]
     n: int
-    is_plain: bool
     encoder: SensitiveEncoder | None = None
     measure: Any = None
     n_known: int | None = None
@@ -227,7 +225,6 @@ def read_rows(
         X, checked = validate_data(model, as_pandas(X), y, **FEATURES)
     known = check_labels(checked)
     weight = check_weights(sample_weight, X.shape[0])
-    is_plain = model.fairness_measure is None
     require_values(model, sensitive_features)
     arguments = ("y", "sensitive_features", "sample_weight")
     encoder = None
@@ -249,17 +246,16 @@ def read_rows(
         X = join([X, X_judged])
     everyone = group_rows(y, columns, weight, labels=known, arguments=arguments)
     measure = model.fairness_measure
-    if not is_plain:
+    if measure is not None:
         check_several_groups(measure, everyone.groups, "sensitive_features")
         measure = among_large(measure, everyone.take(slice(n)), model.min_group)
-    return FittingRows(X, everyone, known, n, is_plain, encoder, measure, n_known)
+    return FittingRows(X, everyone, known, n, encoder, measure, n_known)
 
 
 def _with_sensitive(
     model: Any, X: Any, values: Any, encoder: SensitiveEncoder | None
 ) -> tuple[Any, dict[str, Any]]:
     """Features, those of an aware model with its values beside, and named sensitive columns."""
-    require_values(model, values)
     if encoder is not None:
         X = beside(X, encoder, values)
     if model.fairness_measure is None:  # all rows are in one group
@@ -274,6 +270,7 @@ def _read_validation(
     X, y, s, weight = unpack_rows(validation, "validation")
     try:
         X, y = validate_data(model, as_pandas(X), as_column(y), reset=False, **FEATURES)
+        require_values(model, s)
         X, columns = _with_sensitive(model, X, s, encoder)
     except ValueError as wrong:
         raise ValueError(f"validation: {wrong}") from wrong
