@@ -126,13 +126,11 @@ class SensitiveEncoder:
             )
         if set(columns) == set(self.attributes):
             columns = {name: columns[name] for name in self.attributes}
-        codes = []
-        for name, column, values in zip(
-            self.attributes, columns.values(), self.values, strict=True
-        ):
-            encoded = encode(column, f"{argument} ({name})")
-            codes.append(codes_among(encoded, values, argument, name))
-        return codes
+        named = zip(self.attributes, columns.values(), self.values, strict=True)
+        return [
+            codes_among(encode(column, f"{argument} ({name})"), values, argument, name)
+            for name, column, values in named
+        ]
 
     def _has_unknown(self, attribute: int) -> bool:
         return bool((self.codes[:, attribute] == UNKNOWN).any())
@@ -173,7 +171,7 @@ class SensitiveEncoder:
         return ", ".join(f"{name}={values[c] if c >= 0 else '?'}" for name, values, c in pairs)
 
 
-def hide_some(rows: GroupedRows, random_state: Any = 0, share: float = HIDDEN) -> dict[str, Any]:
+def hide_some(rows: GroupedRows, random_state: Any = 0) -> dict[str, Any]:
     """The sensitive columns of rows, with some values hidden: what trees are to learn "unknown" by.
 
     A tree cannot take the mean of what it does for each value. So of every attribute a share of the
@@ -182,13 +180,12 @@ def hide_some(rows: GroupedRows, random_state: Any = 0, share: float = HIDDEN) -
     Args:
         rows: of the fit.
         random_state: a seed, or what else ``numpy.random.default_rng`` takes.
-        share: how many are unknown at least.
     """
     source = np.random.default_rng(random_state)
     hidden = rows.sensitive_values()
     for a, (name, column) in enumerate(hidden.items()):
         is_unknown = rows.groups.codes[rows.group, a] == UNKNOWN
-        lacking = share - float(is_unknown.mean())
+        lacking = HIDDEN - float(is_unknown.mean())
         if lacking > 0:
             chosen = source.random(len(column)) < lacking
             chosen[source.integers(len(column))] = True  # at least one

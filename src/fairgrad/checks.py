@@ -38,15 +38,15 @@ def naming_rows(argument: str = "X, y") -> Iterator[None]:
 
 
 def check_number(
-    name: str, value: Any, *, least: float = 0.0, below: float = math.inf, above: float = -math.inf
+    name: str, value: Any, *, below: float = math.inf, above: float = -math.inf
 ) -> float:
-    """Checks that a number is finite, at least `least`, below `below` and above `above`.
+    """Checks that a number is finite, at least 0, below `below` and above `above`.
 
     Raises:
         ValueError: with the argument's name, the value and what is allowed.
     """
-    if not (is_number(value) and least <= value < below and value > above):
-        lowest = f"above {above:g}" if above >= least else f"of at least {least:g}"
+    if not (is_number(value) and 0 <= value < below and value > above):
+        lowest = f"above {above:g}" if above >= 0 else "of at least 0"
         bound = "" if below == math.inf else f" and below {below:g}"
         raise ValueError(f"{name}: expected a finite number {lowest}{bound}, got {value!r}.")
     return float(value)

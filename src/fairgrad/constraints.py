@@ -145,14 +145,14 @@ def times(matrix: Any, errors: Any) -> Any:
     return rate - take(mean, matrix.block)
 
 
-def times_transposed(matrix: Any, value: Any, net: Any, n_cells: int) -> Any:
+def times_transposed(matrix: Any, value: Any, net: Any) -> Any:
     """``C' net``: (..., K), of multipliers (..., J).
 
     `value` are the coefficients; callers may divide them by the shares of the cells first.
     """
     sums = take(count_rows(matrix.block, matrix.n_blocks, net), matrix.block)
     net = net - matrix.share * sums
-    return count_rows(matrix.cell, n_cells, value * take(net, matrix.row))
+    return count_rows(matrix.cell, matrix.n_cells, value * take(net, matrix.row))
 
 
 def take(values: Any, index: Any) -> Any:
@@ -235,15 +235,15 @@ class Constraints:
             raise ValueError(f"names: expected one per constraint ({n}), got {len(self.names)}.")
         self.c0, self.slack = _numbers(c0, "c0", n), _numbers(slack, "slack", n)
         self.is_defined: NDArray[np.bool_] = ~np.isnan(self.c0)
-        self.definition = _numbers(lower, "lower", n), _numbers(upper, "upper", n)
-        if not np.all(self.definition[0] <= self.definition[1]):
-            j = int(np.flatnonzero(~(self.definition[0] <= self.definition[1]))[0])
+        low, high = self.definition = _numbers(lower, "lower", n), _numbers(upper, "upper", n)
+        is_empty = ~(low <= high)
+        if is_empty.any():
+            j = int(is_empty.argmax())
             raise ValueError(
-                f"lower: expected at most upper, got {self.definition[0][j]} > "
-                f"{self.definition[1][j]} for {self.names[j]!r}."
+                f"lower: expected at most upper, got {low[j]} > {high[j]} for {self.names[j]!r}."
             )
-        self.lower: Floats = self.definition[0] - self.slack
-        self.upper: Floats = self.definition[1] + self.slack
+        self.lower: Floats = low - self.slack
+        self.upper: Floats = high + self.slack
 
     def replaced(self, **changed: Any) -> Constraints:
         """A copy with some arguments changed."""

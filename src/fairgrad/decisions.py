@@ -57,9 +57,6 @@ MOST_COUNTS, LEAST_POINTS = 2**20, 32
 """Numbers that are counted at once, one for each cell at each point: with thousands of cells fewer
 points are looked at, but not fewer than these."""
 
-FARTHEST = 1e4
-"""How far lines are followed."""
-
 SMALLEST_SLOPE = 1e-14
 """Scores whose slopes differ by less are parallel."""
 
@@ -275,8 +272,8 @@ class DecisionProblem:
 
     def pulls(self, net: Floats) -> list[Floats]:
         """Of each measure (L, G) the weights less 1; (L, L, G) what the costs of labels grow by."""
-        matrix, n_labels, pulls = self.coefficients, len(self.base), []
-        added = times_transposed(matrix, self._pull, net, matrix.n_cells)
+        n_labels, pulls = len(self.base), []
+        added = times_transposed(self.coefficients, self._pull, net)
         of_measures = zip(self.measured, np.split(added, self.starts[1:]), strict=True)
         for (constraints, rows), pull in of_measures:
             if constraints.n_outcomes > 1:
@@ -316,8 +313,8 @@ def best_on_line(
     slopes: Floats,
     penalty: float,
     *,
-    most_error: float = np.inf,
-    window: tuple[float, float] = (-FARTHEST, FARTHEST),
+    most_error: float,
+    window: tuple[float, float],
 ) -> list[tuple[float, Figures]]:
     """The best of all decisions along ``scores + t * slopes``, t any number.
 

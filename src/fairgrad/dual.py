@@ -529,7 +529,7 @@ def net_weights(constants: Constants, net: Array) -> Array:
 
     What they add to weights, or to the costs of predicted labels, is ``(C' net)_k / p_k``.
     """
-    pulls = times_transposed(constants, constants.pull, net, constants.n_cells)
+    pulls = times_transposed(constants, constants.pull, net)
     if constants.cost is None:
         weights = _at_least(constants.least_weight, 1 + pulls)
         return weights if constants.auto is None else _normalized(constants, weights)

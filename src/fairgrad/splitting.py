@@ -80,26 +80,14 @@ def unpack_rows(rows: Any, argument: str) -> tuple[Any, Any, Any, Any]:
 
 
 def three_parts(
-    cell: Ints,
-    random_state: Any = 0,
-    *,
-    test: float = TEST,
-    validation: float = VALIDATION,
-    may_be_empty: bool = False,
+    cell: Ints, random_state: Any = 0, *, test: float = TEST, may_be_empty: bool = False
 ) -> SplitRows:
-    """Training, validation and test rows: `hold_out` twice.
-
-    `test` is a share of all rows, `validation` one of the others.
-    """
+    """Training, validation and test rows: `hold_out` twice. `test` is a share of all rows."""
     rest, in_test = hold_out(
         cell, test, random_state, "the share for the test", may_be_empty=may_be_empty
     )
     training, held = hold_out(
-        cell[rest],
-        validation,
-        random_state,
-        "the share for validation",
-        may_be_empty=may_be_empty,
+        cell[rest], VALIDATION, random_state, "the share for validation", may_be_empty=may_be_empty
     )
     return SplitRows(rest[training], rest[held], in_test)
 
@@ -114,9 +102,7 @@ def fold_of_rows(cell: Ints, n_folds: int, random_state: Any = 0) -> Ints:
     return fold
 
 
-def folds(
-    cell: Ints, n_folds: int, random_state: Any = 0, *, validation: float = VALIDATION
-) -> Iterator[SplitRows]:
+def folds(cell: Ints, n_folds: int, random_state: Any = 0) -> Iterator[SplitRows]:
     """The parts of cross-validation: every row is a test row once.
 
     A cell of one row is never tested, as no other row could stand for it in training.
@@ -126,7 +112,7 @@ def folds(
     fold[size[index] == 1] = -1
     for number in range(n_folds):
         test, rest = np.flatnonzero(fold == number), np.flatnonzero(fold != number)
-        training, held = hold_out(cell[rest], validation, random_state, "the share for validation")
+        training, held = hold_out(cell[rest], VALIDATION, random_state, "the share for validation")
         yield SplitRows(rest[training], rest[held], test)
 
 

@@ -198,7 +198,8 @@ class TestLines:
         net, direction = rng.normal(size=(2, len(problem.lower)))
         scores = scores_of(problem, net)
         slopes = added_scores(0.0, problem.probabilities, problem.pulls(direction))
-        line = best_on_line(problem, scores, slopes, 2.0)
+        window = (-1e4, 1e4)
+        line = best_on_line(problem, scores, slopes, 2.0, most_error=np.inf, window=window)
         (_, fairest), (_, cheapest) = line
         worst, penalised = [], []
         for t in np.concatenate([np.linspace(-20, 20, 81), np.linspace(-1, 1, 80)]):
