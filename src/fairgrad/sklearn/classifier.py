@@ -22,7 +22,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fairgrad.aware import AwareRouting, with_values
+from fairgrad.aware import AwareRouting, beside, with_values
 from fairgrad.checks import is_number, naming_rows, warn
 from fairgrad.columns import as_pandas
 from fairgrad.decisions import largest
@@ -424,9 +424,8 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         self.constraint_names_: tuple[str, ...] = ()
         self.cell_names_: tuple[str, ...] = ()
         self.cell_weights_, self.desirable_ = np.ones(0), ()
-        if self.groups_ is not None:
-            constraints = training.constraints[member]
-            assert constraints is not None  # noqa: S101 - there is a measure where there are groups
+        constraints = training.constraints[member]
+        if self.groups_ is not None and constraints is not None:
             self.constraint_names_ = constraints.names
             self.cell_names_ = constraints.weight_names(self.groups_)
             self.cell_weights_ = self.state_["fairness.weights"][0].astype(np.float64)
@@ -438,22 +437,22 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         self.levels_ = self.history_["levels"][epoch]
         self.multipliers_ = self.history_["multipliers"][epoch]
         self.n_iter_ = len(self.history_["loss"])
-        is_limited = isinstance(rows.measure, LargeGroups)
-        self.set_aside_ = rows.measure.set_aside if is_limited else {}
+        self.set_aside_ = rows.measure.set_aside if isinstance(rows.measure, LargeGroups) else {}
         self.levels_unknown_: Floats | None = None
         is_other = layer is not None or rows.n_known is not None  # than in training
         if self.groups_ is None or not (is_other or self.sensitive_encoder_ is not None):
             return
-        people = rows.people(rows.judged)
+        people, X = rows.people(rows.judged), rows.features(rows.judged)
         constraints = self._constraints(rows, people)
 
         def levels(X: Any) -> Floats:
             return levels_of(constraints, people, largest(self._margins(X).T))
 
         if is_other:
-            self.levels_ = levels(rows.features(rows.judged))
-        if self.sensitive_encoder_ is not None:
-            self.levels_unknown_ = levels(rows.as_unknown(rows.judged))
+            self.levels_ = levels(X)
+        if self.sensitive_encoder_ is not None:  # if nobody told their sensitive values
+            blind = X[:, : X.shape[1] - len(self.sensitive_encoder_.names)]
+            self.levels_unknown_ = levels(beside(blind, self.sensitive_encoder_, None))
 
     def _choose(self, rows: FittingRows, training: Training, places: range, *, warns: bool) -> None:
         """Becomes the best of some models trained, and warns if it is not what was requested.

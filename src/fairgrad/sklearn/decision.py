@@ -29,13 +29,7 @@ from sklearn.utils.validation import (
 )
 
 from fairgrad.aware import NOT_GIVEN, NOT_USED, AwareRouting, SensitiveEncoder, ask_for_values
-from fairgrad.checks import (
-    check_costs,
-    check_count,
-    naming_rows,
-    require_values,
-    warn,
-)
+from fairgrad.checks import check_costs, check_count, naming_rows, require_values, warn
 from fairgrad.columns import as_columns, sensitive_columns
 from fairgrad.decisions import (
     DecisionProblem,
@@ -46,12 +40,7 @@ from fairgrad.decisions import (
     weighted_scores,
 )
 from fairgrad.groups import MIN_GROUP, check_weights, group_rows
-from fairgrad.measures import (
-    LargeGroups,
-    among_large,
-    check_several_groups,
-    desirable_in_use,
-)
+from fairgrad.measures import LargeGroups, among_large, check_several_groups, desirable_in_use
 from fairgrad.membership import spread_over_groups
 from fairgrad.sklearn.cell_models import (
     CellModels,

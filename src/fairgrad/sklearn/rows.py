@@ -135,12 +135,6 @@ class FittingRows:
             return np.arange(self.n_known)
         return self.training if self.held is None else self.held
 
-    def as_unknown(self, rows: Ints | None) -> Any:
-        """Features of some rows of an aware model (None: the n rows) without sensitive values."""
-        assert self.encoder is not None  # noqa: S101 - for type checkers
-        X = self.features(rows)
-        return beside(X[:, : X.shape[1] - len(self.encoder.names)], self.encoder, None)
-
     def split(self, fraction: float, seed: int) -> FittingRows:
         """The same with rows to train on and others to judge on, if a fraction is held out."""
         if len(self.everyone) > self.n:
@@ -169,13 +163,12 @@ class FittingRows:
 
         from fairgrad.training import TrainingTable  # noqa: PLC0415 - as above
 
-        X, is_double = None, self.X.dtype == np.float64
-        if is_double and math.prod(self.X.shape) > FEW_NUMBERS:
+        X = None
+        if self.X.dtype == np.float64 and math.prod(self.X.shape) > FEW_NUMBERS:
             X = scaling.in_single_precision(self.X)
-        is_single = X is not None or not is_double
         X = scaling.apply(self.X) if X is None else X
+        dtype = torch.float32 if X.dtype == np.float32 else torch.float64
         X = X if sparse.issparse(X) else torch.from_numpy(X)  # a tensor is not copied
-        dtype = torch.float32 if is_single else torch.float64
         return TrainingTable.from_rows(X, self.everyone, dtype=dtype)
 
 

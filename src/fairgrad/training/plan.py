@@ -189,11 +189,7 @@ class TrainingTable:
     @classmethod
     @on_cpu
     def from_rows(
-        cls,
-        X: Any,
-        rows: GroupedRows,
-        *,
-        dtype: torch.dtype = torch.float32,
+        cls, X: Any, rows: GroupedRows, *, dtype: torch.dtype = torch.float32
     ) -> TrainingTable:
         """A table of features and of rows whose labels and groups were read before.
 

@@ -259,11 +259,7 @@ class StackedFairness:
     """
 
     def __init__(
-        self,
-        table: TrainingTable,
-        members: Sequence[Member],
-        plan: TrainingPlan,
-        groups: Groups,
+        self, table: TrainingTable, members: Sequence[Member], plan: TrainingPlan, groups: Groups
     ) -> None:
         self.table, self.plan, self.n_members = table, plan, len(members)
         self._is_auto = any(member.fairness_rate == "auto" for member in members)
@@ -489,10 +485,8 @@ class Stack:
 
     def fair_objective(self, scores: Tensor, rows: Tensor) -> Tensor:
         """The gradient of the method's loss by the scores (M, outputs, B)."""
-        label, weights = (
-            self.table.label[rows],
-            self.fairness.row_weights(rows, predictions(scores)),
-        )
+        label = self.table.label[rows]
+        weights = self.fairness.row_weights(rows, predictions(scores))
         if self.fairness.n_outcomes > 1:  # of sum_l t_l (-log p_l), with weights t
             target = weights.to(scores.dtype)
             total = target.sum(1, keepdim=True)
