@@ -235,13 +235,14 @@ class Constraints:
             raise ValueError(f"names: expected one per constraint ({n}), got {len(self.names)}.")
         self.c0, self.slack = _numbers(c0, "c0", n), _numbers(slack, "slack", n)
         self.is_defined: NDArray[np.bool_] = ~np.isnan(self.c0)
-        low, high = self.definition = _numbers(lower, "lower", n), _numbers(upper, "upper", n)
-        is_empty = ~(low <= high)
-        if is_empty.any():
-            j = int(is_empty.argmax())
+        low, high = _numbers(lower, "lower", n), _numbers(upper, "upper", n)
+        is_reversed = ~(low <= high)
+        if is_reversed.any():
+            j = int(is_reversed.argmax())
             raise ValueError(
                 f"lower: expected at most upper, got {low[j]} > {high[j]} for {self.names[j]!r}."
             )
+        self.definition = low, high
         self.lower: Floats = low - self.slack
         self.upper: Floats = high + self.slack
 

@@ -520,16 +520,11 @@ def net_multipliers(constants: Constants, multipliers: Array) -> Array:
 
 
 def cell_weights(constants: Constants, multipliers: Array) -> Array:
-    """``w_k = 1 + (C' (lambda - delta))_k / p_k``: (K,)."""
-    return net_weights(constants, net_multipliers(constants, multipliers))
+    """``w_k = 1 + (C' (lambda - delta))_k / p_k``: (K,); of predicted labels (O * K,).
 
-
-def net_weights(constants: Constants, net: Array) -> Array:
-    """The weights (K,) that the net multipliers (J,) give; of predicted labels (O * K,).
-
-    What they add to weights, or to the costs of predicted labels, is ``(C' net)_k / p_k``.
+    What multipliers add to weights, or to the costs of predicted labels, is ``(C' net)_k / p_k``.
     """
-    pulls = times_transposed(constants, constants.pull, net)
+    pulls = times_transposed(constants, constants.pull, net_multipliers(constants, multipliers))
     if constants.cost is None:
         weights = _at_least(constants.least_weight, 1 + pulls)
         return weights if constants.auto is None else _normalized(constants, weights)

@@ -146,6 +146,7 @@ def levels_of(constraints: Constraints, rows: GroupedRows, predicted: Ints) -> F
     counted = [predicted != rows.label]
     if constraints.n_outcomes > 1:  # the rates of each predicted label in place of errors
         counted = [predicted == label for label in range(constraints.n_outcomes)]
+    # Of an empty cell the rate is never used.
     counts = np.array([count_rows(cell, len(mass), weight * one) for one in counted])
     return constraints.levels((counts / np.where(mass > 0, mass, 1.0)).ravel())
 

@@ -351,7 +351,7 @@ def test_problems_of_predicted_labels_side_by_side():
 
 def test_with_multipliers_of_zero_only_the_own_label_weighs():
     constants, *_ = outcome_problem(0, 3, 2, "parity")
-    weights = dual.net_weights(constants, np.zeros(len(constants.c0)))
+    weights = dual.cell_weights(constants, np.zeros(constants.bound.shape))
     np.testing.assert_array_equal(weights.reshape(3, 3, 2), np.eye(3)[:, :, None].repeat(2, 2))
 
 

@@ -125,7 +125,7 @@ class BoostingObjective:
             auto = dual.AutoRate(RATE, n, n * HORIZON, n, PROPORTIONAL, GAIN, MOST)
             self.constants = dual.with_auto_rate(self.constants, auto)
         self._state = dual.start(self.constants, len(self.groups.labels))
-        self.weights: Floats = dual.net_weights(self.constants, np.zeros(len(constraints.c0)))
+        self.weights: Floats = dual.cell_weights(self.constants, self._state.multipliers)
         self.n_rounds = 0
         self.predicted: Ints | None = None
         self._cell = None if self.rows is None else self.rows.cell(constraints.by_label)

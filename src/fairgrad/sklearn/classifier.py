@@ -470,9 +470,8 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
                 kind = "training and validation"
         people, X = rows.people(index), rows.features(index)
         constraints = self._constraints(rows, people)
-        by_epoch = rows.held is not None or training.interrupted
         options = [
-            (place, _best_epoch(training, place, constraints, by_epoch))
+            (place, _best_epoch(rows, training, place, constraints))
             for place in (*places, len(training.constraints) - 1)
         ]
         states = [training.state(*option) for option in options]
@@ -607,7 +606,7 @@ def fit_variants(
     candidates = [model._members(rows, usual) for model in models]
     if rows.measure is None:
         training = first._train(rows, candidates[0][-1:], usual)
-        best = _best_epoch(training, 0, None, rows.held is not None or training.interrupted)
+        best = _best_epoch(rows, training, 0, None)
         for model in models:
             model._take_over(rows, training, 0, best)
         return list(models)
@@ -629,13 +628,13 @@ def predict_variants(
 
 
 def _best_epoch(
-    training: Training, member: int, constraints: Constraints | None, by_epoch: bool
+    rows: FittingRows, training: Training, member: int, constraints: Constraints | None
 ) -> int:
     """The best epoch of a model by its validation rows; without such rows, the last one.
 
     It is the most accurate, with a penalty for levels beyond their bounds.
     """
-    if not by_epoch:
+    if rows.held is None and not training.interrupted:
         return max(training.kept)
 
     def value(epoch: int) -> float:

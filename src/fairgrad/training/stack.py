@@ -280,8 +280,7 @@ class StackedFairness:
         self.is_active = self.n_outcomes > 1 or (exact is not None and is_fair)
         self.opposes = self._is_auto and self.n_outcomes == 1
         self.state = dual.start(self.constants, len(groups.labels))
-        at_zero = dual.net_weights(self.constants, np.zeros(len(self.constants.c0)))
-        self.weights = self._by_member(at_zero)
+        self.weights = self._by_member(dual.cell_weights(self.constants, self.state.multipliers))
 
     def constraints_on(self, groups: Groups) -> Constraints | None:
         """What the measure asks of the cells of some rows, without slack; None without one."""
