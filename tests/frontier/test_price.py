@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fairgrad.frontier import Frontier
-from fairgrad.frontier.models import FrontierJudge, FrontierRows, ModelAudits
+from fairgrad.frontier.models import FrontierRows, ModelAudits
 from fairgrad.usefulness import FairnessWarning, Suggestions
 
 from .conftest import make_hiring
@@ -61,8 +61,8 @@ def test_a_model_within_the_tolerance_may_be_less_fair_than_the_plain_one(asked,
     plain, chosen = y.copy(), y.copy()
     plain[[*range(400), *range(2_000, 2_400)]] ^= 1  # as many mistakes in both groups
     chosen[:160] ^= 1  # 8 % mistakes in one group only: levels of 0.04
-    judge = FrontierJudge("accuracy_parity", [], np.array([0, 1]), 0.95, 30)
-    audits = ModelAudits(judge, FrontierRows(None, y, {"group": s}), [chosen, plain])
+    rows, labels = FrontierRows(None, y, {"group": s}), np.array([0, 1])
+    audits = ModelAudits(rows, [chosen, plain], "accuracy_parity", labels)
     fault = audits.fault(0, 1, Suggestions(name="tolerance", asked=asked))
     assert (fault is not None and "less fair than the plain one" in fault) == is_fault
 
@@ -74,8 +74,8 @@ def test_what_chance_explains_is_no_fault(copies, is_fault):
     plain, chosen = y.copy(), y.copy()
     plain[: 2 * copies] ^= 1
     chosen[: 5 * copies] ^= 1
-    judge = FrontierJudge("accuracy_parity", [], np.array([0, 1]), 0.95, 30)
-    audits = ModelAudits(judge, FrontierRows(None, y, {"group": s}), [chosen, plain])
+    rows, labels = FrontierRows(None, y, {"group": s}), np.array([0, 1])
+    audits = ModelAudits(rows, [chosen, plain], "accuracy_parity", labels)
     fault = audits.fault(0, 1, Suggestions(name="tolerance", asked=0.01)) or ""
     assert ("less fair than the plain one" in fault) == is_fault
     assert ("Fairness costs 5.0 points" in fault) == is_fault

@@ -504,7 +504,7 @@ def train(prepared: PreparedTable, request: FitRequest) -> TrainedModels:
     if prepared.columns.use_sensitive:
         notes.append(_awareness_note(models[chosen], prepared.columns.sensitive))
     judged = frontier.audits_["validation"]
-    if plain is not None and (judged[chosen].predicted == judged[plain].predicted).all():
+    if plain is not None and (judged.predicted[chosen] == judged.predicted[plain]).all():
         notes.append(f"{SAME_DECISIONS} on all validation rows: fairness changes nothing here.")
     faults = dict.fromkeys(str(one.message) for one in caught if one.category is FairnessWarning)
     return TrainedModels(
@@ -567,11 +567,11 @@ def _choose(frontier: Frontier, prepared: PreparedTable, request: FitRequest) ->
             prepared,
             request,
             rows.y,
-            np.asarray(one.labels)[one.predicted],
+            judged.labels[predicted],
             rows.s,
             sample_weight=rows.weight,
         )
-        for one in (judged[int(position)] for position in offered)
+        for predicted in judged.predicted[offered]
     ]
     gap_to_half = np.abs(frontier.points_["epsilon"].to_numpy()[offered] - wanted[-2] / 2)
     position = int(gap_to_half.argmin())

@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from fairgrad.checks import check_costs, check_count, check_number, warn
 from fairgrad.frontier.models import (
-    EstimatorTemplate,
-    FrontierJudge,
+    EpsilonModels,
+    FrontierRows,
     ModelAudits,
     best_of_kind,
     non_dominated,
@@ -27,7 +27,6 @@ from fairgrad.sklearn import FairGradClassifier
 from fairgrad.splitting import hold_out, unpack_rows
 from fairgrad.text import Section, as_html
 from fairgrad.usefulness import (
-    LEAST_GAIN,
     TOLERATED_LOSS,
     FairnessWarning,
     ShownInNotebooks,
@@ -163,19 +162,18 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
         Raises:
             ValueError: if an argument is missing or not allowed.
         """
-        usual = FairGradClassifier() if self.estimator is None else self.estimator
-        template = EstimatorTemplate(usual)
+        models = EpsilonModels(FairGradClassifier() if self.estimator is None else self.estimator)
         if self.min_group is not None:
-            template = template.with_setting("min_group", self.min_group)
-        is_ours = "fairness_measure" in template.settings  # an infinite epsilon is the plain model
+            models = models.with_setting("min_group", self.min_group)
+        is_ours = "fairness_measure" in models.settings  # an infinite epsilon is the plain model
         epsilons = epsilon_grid(self.epsilons, with_plain=is_ours)
-        measure = template.setting("fairness_measure", self.fairness_measure, DEFAULT_MEASURE)
+        measure = models.setting("fairness_measure", self.fairness_measure, DEFAULT_MEASURE)
         if measure is None:
             raise ValueError(
                 "fairness_measure: the estimator has none; name the measure to judge models by."
             )
-        kinds = template.kinds(self.use_sensitive)
-        everything = template.read(X, y, sensitive_features, sample_weight)
+        kinds = models.kinds(self.use_sensitive)
+        everything = FrontierRows.read(X, y, sensitive_features, sample_weight)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         training, judged = everything, {}
         if validation is None:
@@ -187,45 +185,46 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
             training, judged[PART] = everything.take(rows), everything.take(held)
         for name, argument in {PART: validation, "test": test}.items():
             if argument is not None:
-                judged[name] = template.read(*unpack_rows(argument, name))
+                judged[name] = FrontierRows.read(*unpack_rows(argument, name))
         training = replace(training, membership=membership)
         if membership is not None and validation is None:
             raise ValueError("validation: required together with membership.")
         fitted = [one.fit(training, measure, epsilons, seed, self.n_jobs) for one in kinds.values()]
         classes = np.asarray(fitted[0].models[0].classes_)
-        asked = template.setting("y_desirable", self.y_desirable)
+        asked = models.setting("y_desirable", self.y_desirable)
         desirable = [classes.tolist()[i] for i in desirable_labels(classes, asked)]
-        least = template.setting("min_group", self.min_group, MIN_GROUP)
-        costs = template.settings.get("cost_matrix")
-        costs = None if costs is None else check_costs(costs, len(classes))
-        judge = FrontierJudge(measure, desirable, classes, self.confidence, least, costs)
+        costs = models.settings.get("cost_matrix")
+        how: dict[str, Any] = {
+            "desirable": desirable,
+            "confidence": self.confidence,
+            "min_group": models.setting("min_group", self.min_group, MIN_GROUP),
+            "costs": None if costs is None else check_costs(costs, len(classes)),
+        }
         self._fitted, self.fairness_measure_, self.classes_ = fitted, measure, classes
         self.seed_ = seed
         self.desirable_ = tuple(desirable) if uses_desirable(measure) else ()
         self.audits_ = {
-            name: ModelAudits(judge, people, [p for one in fitted for p in one.predict(people)])
+            name: ModelAudits(
+                people, [p for one in fitted for p in one.predict(people)], measure, classes, **how
+            )
             for name, people in judged.items()
         }
+        figures = {name: audits.figures() for name, audits in self.audits_.items()}
         points: dict[str, Any] = {
             "epsilon": np.tile(epsilons, len(kinds)),
             "use_sensitive": np.repeat(list(kinds), len(epsilons)),
         }
-        for name, audits in self.audits_.items():
-            points |= {f"{name}_{figure}": value for figure, value in audits.figures().items()}
+        for name, values in figures.items():
+            points |= {f"{name}_{figure}": value for figure, value in values.items()}
         self.points_ = pd.DataFrame(points | {"on_frontier": best_of_kind(points, f"{PART}_")})
-        self.useful_ = _useful(self.points_, self.audits_[PART])
-        self._template = template
+        self.useful_ = self.audits_[PART].useful(figures[PART])
         return self
 
     @property
     def estimators_(self) -> list[Any]:
         """The fitted models, in the order of the points."""
         check_is_fitted(self, "points_")
-        return [self._estimator(i) for i in range(len(self.points_))]
-
-    def _estimator(self, position: int) -> Any:
-        of_kind = len(self.points_) // len(self._fitted)
-        return self._fitted[position // of_kind].estimator(position % of_kind)
+        return [model for kind in self._fitted for model in kind.estimators]
 
     def choose(
         self,
@@ -235,7 +234,10 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
         use_sensitive: bool = False,
     ) -> int:
         """The position in `points_` of the model that `select` gives."""
-        points = self._of_kind(use_sensitive)
+        check_is_fitted(self, "points_")
+        points = self.points_
+        if len(self._fitted) > 1:  # blind and aware models
+            points = points[points["use_sensitive"] == bool(use_sensitive)]
         useful = self.useful_[points.index]
         chosen = choose(points.reset_index(drop=True), max_unfairness, min_accuracy, useful)
         if not useful[chosen]:
@@ -269,7 +271,7 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
         has_plain, enough = bool(np.isinf(epsilon[plain])), None
         if has_plain and bound == "max_unfairness" and f"{PART}_cost" not in points:
             enough = float(unfairness[same & (merit >= merit[plain] - TOLERATED_LOSS)].min())
-        can_be_aware = "use_sensitive" in self._template.settings and not aware[position]
+        can_be_aware = "use_sensitive" in self._fitted[0].settings and not aware[position]
         suggestions = Suggestions(
             name=bound,
             asked=asked,
@@ -279,13 +281,6 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
         fault = self.audits_[PART].fault(position, plain if has_plain else None, suggestions)
         if fault:
             warn(fault, FairnessWarning)
-
-    def _of_kind(self, use_sensitive: bool) -> pd.DataFrame:
-        """The points of aware models, or of the others, where there are both kinds."""
-        check_is_fitted(self, "points_")
-        if len(self._fitted) == 1:
-            return self.points_
-        return self.points_[self.points_["use_sensitive"] == bool(use_sensitive)]
 
     def select(
         self,
@@ -308,7 +303,7 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
         position = self.choose(
             max_unfairness=max_unfairness, min_accuracy=min_accuracy, use_sensitive=use_sensitive
         )
-        return self._estimator(position)
+        return self.estimators_[position]
 
     def report_data(self, on: str = PART, chosen: int | None = None) -> FrontierData:
         """The frontier for ``fairgrad.report.Report(frontier=...)``.
@@ -365,21 +360,6 @@ def epsilon_grid(epsilons: Any, *, with_plain: bool) -> Floats:
             f"{epsilons!r}."
         )
     return np.unique(grid)
-
-
-def _useful(points: pd.DataFrame, audits: ModelAudits) -> NDArray[np.bool_]:
-    """(n,) which models are better than each label for everybody, in one figure at least.
-
-    With costs it is the mean cost instead of the accuracy.
-    """
-    constants = audits.figures_of_labels()
-    merit, sign = ("cost", -1.0) if "cost" in constants else ("accuracy", 1.0)
-    useful = np.ones(len(points), dtype=bool)
-    for value, unfairness in zip(constants[merit], constants["unfairness"], strict=True):
-        is_fairer = points[f"{PART}_unfairness"].to_numpy() < unfairness
-        gain = sign * (points[f"{PART}_{merit}"].to_numpy() - value)
-        useful &= is_fairer | (gain > LEAST_GAIN)
-    return useful
 
 
 def choose(

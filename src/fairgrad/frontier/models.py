@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import InitVar, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -28,7 +28,7 @@ from fairgrad.aware import to_predict
 from fairgrad.checks import naming_rows
 from fairgrad.columns import as_array, as_column, as_pandas, sensitive_columns
 from fairgrad.evaluate import levels_of
-from fairgrad.groups import count_rows
+from fairgrad.groups import MIN_GROUP, count_rows
 from fairgrad.measures import among_large, constraints_of, measure_name, on_groups
 from fairgrad.sklearn import (
     FairDecisionClassifier,
@@ -38,7 +38,13 @@ from fairgrad.sklearn import (
 )
 from fairgrad.sklearn.classifier import predict_variants
 from fairgrad.sklearn.decision import predict_together
-from fairgrad.usefulness import FairnessWarning, find_fault, model_figures, warn_of_small
+from fairgrad.usefulness import (
+    LEAST_GAIN,
+    FairnessWarning,
+    find_fault,
+    model_figures,
+    warn_of_small,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,7 +53,7 @@ if TYPE_CHECKING:
     from fairgrad.frontier import Frontier
     from fairgrad.groups import Floats, GroupedRows, Ints
     from fairgrad.report import FrontierData
-    from fairgrad.usefulness import ModelFigures, Suggestions
+    from fairgrad.usefulness import Suggestions
 
 RATES = ("accuracy", "selection_rate", "true_positive_rate", "false_positive_rate")
 KINDS = {False: "blind", True: "aware: needs the sensitive value to predict"}
@@ -82,11 +88,21 @@ class FrontierRows:
     weight: Any = None
     membership: Any = None
 
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """What estimators are given besides features and labels, if there is any."""
-        named = {"sample_weight": self.weight, "membership": self.membership}
-        return {name: value for name, value in named.items() if value is not None}
+    @classmethod
+    def read(cls, X: Any, y: Any, sensitive_features: Any, weight: Any = None) -> FrontierRows:
+        """Rows with their sensitive values named."""
+        X, y, weight = as_pandas(X), as_column(y), as_column(weight)
+        if sensitive_features is None:
+            raise ValueError(
+                "sensitive_features: required, one value per row, to know how fair the models are."
+            )
+        if X is None:
+            raise ValueError("X: expected a table with one row per label of y, got None.")
+        with naming_rows():
+            check_consistent_length(X, y, weight)
+        n = X.shape[0] if hasattr(X, "shape") else len(X)
+        y = y if hasattr(y, "iloc") else as_array(y)
+        return cls(X, y, sensitive_columns(sensitive_features, n), weight)
 
     def take(self, rows: Ints) -> FrontierRows:
         """Some of the rows."""
@@ -105,42 +121,38 @@ class FrontierRows:
         return pd.DataFrame({name: np.asarray(column) for name, column in self.s.items()})
 
 
-@dataclass(frozen=True, eq=False)
-class EstimatorTemplate:
-    """An estimator to be fitted for every epsilon, alone or as the last step of a pipeline.
+class EpsilonModels:
+    """An estimator, alone or as the last step of a pipeline, and its fits for every epsilon.
 
     The estimator itself is never changed.
+
+    Attributes:
+        last: the last step, or the estimator itself.
+        step: what precedes the parameters of the last step: "" if the estimator is no pipeline.
+        settings: the parameters of the last step.
+        models: the fitted last steps, one per epsilon.
+        before: fitted preprocessing that they share; None if they contain it.
     """
 
-    estimator: Any
-
-    def __post_init__(self) -> None:
+    def __init__(self, estimator: Any) -> None:
+        is_pipeline = isinstance(estimator, Pipeline)
+        self.estimator = estimator
+        self.last = estimator[-1] if is_pipeline else estimator
+        self.step = f"{estimator.steps[-1][0]}__" if is_pipeline else ""
+        self.settings: dict[str, Any] = dict(self.last.get_params(deep=False))
         if "epsilon" not in self.settings:
             raise ValueError(
                 f"estimator: expected one with a parameter 'epsilon', got "
                 f"{type(self.last).__name__} with {sorted(self.settings)}."
             )
-
-    @property
-    def step(self) -> str:
-        """What precedes the parameters of the last step: "" if the estimator is no pipeline."""
-        return f"{self.estimator.steps[-1][0]}__" if isinstance(self.estimator, Pipeline) else ""
-
-    @property
-    def last(self) -> Any:
-        """The last step, or the estimator itself."""
-        return self.estimator[-1] if isinstance(self.estimator, Pipeline) else self.estimator
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Parameters of the last step."""
-        return dict(self.last.get_params(deep=False))
+        self.models: list[Any] = []
+        self.before: Pipeline | None = None
 
     def setting(self, name: str, own: Any, default: Any = None) -> Any:
         """A setting of the frontier itself, or else of the last step."""
         return self.settings.get(name, default) if own is None else own
 
-    def kinds(self, use_sensitive: Any) -> dict[bool, EstimatorTemplate]:
+    def kinds(self, use_sensitive: Any) -> dict[bool, EpsilonModels]:
         """By whether it looks at sensitive values to predict, the estimators to fit."""
         default = self.settings.get("use_sensitive")
         if use_sensitive is None:
@@ -157,52 +169,39 @@ class EstimatorTemplate:
         wanted = [False, True] if use_sensitive == "both" else [bool(use_sensitive)]
         return {use: self.with_setting("use_sensitive", use) for use in wanted}
 
-    def with_setting(self, name: str, value: Any) -> EstimatorTemplate:
-        """A copy with another setting, if it has that parameter; what is fitted is kept."""
+    def with_setting(self, name: str, value: Any) -> EpsilonModels:
+        """The same with another setting, if it has that parameter; what is fitted is kept."""
         if name not in self.settings:
             return self
         if not self.step:
-            return replace(self, estimator=_unfitted(self.last).set_params(**{name: value}))
-        changed = clone(self.estimator).set_params(**{f"{self.step}{name}": value})
-        return replace(self, estimator=changed)
-
-    def read(self, X: Any, y: Any, sensitive_features: Any, weight: Any = None) -> FrontierRows:
-        """Rows with their sensitive values named."""
-        X, y, weight = as_pandas(X), as_column(y), as_column(weight)
-        if sensitive_features is None:
-            raise ValueError(
-                "sensitive_features: required, one value per row, to know how fair the models are."
-            )
-        if X is None:
-            raise ValueError("X: expected a table with one row per label of y, got None.")
-        with naming_rows():
-            check_consistent_length(X, y, weight)
-        n = X.shape[0] if hasattr(X, "shape") else len(X)
-        y = y if hasattr(y, "iloc") else as_array(y)
-        return FrontierRows(X, y, sensitive_columns(sensitive_features, n), weight)
+            return EpsilonModels(_unfitted(self.last).set_params(**{name: value}))
+        return EpsilonModels(clone(self.estimator).set_params(**{f"{self.step}{name}": value}))
 
     def fit(
         self, rows: FrontierRows, measure: Any, epsilons: Floats, seed: int, n_jobs: int | None
-    ) -> FittedModels:
-        """One model per epsilon: what its own `fit` gives."""
+    ) -> EpsilonModels:
+        """Fits one model per epsilon: what its own `fit` gives."""
+        named = {"sample_weight": rows.weight, "membership": rows.membership}
+        more = {name: value for name, value in named.items() if value is not None}
         kinds = {FairGradClassifier: fit_variants, FairDecisionClassifier: fit_decisions}
         fits: list[Any] = [fit for kind, fit in kinds.items() if isinstance(self.last, kind)]
         if fits:
-            before, X = None, rows.X
-            if isinstance(self.estimator, Pipeline) and len(self.estimator) > 1:
-                before = clone(self.estimator[:-1])
-                X = before.fit_transform(X, rows.y)
+            X = rows.X
+            if self.step and len(self.estimator) > 1:
+                self.before = clone(self.estimator[:-1])
+                X = self.before.fit_transform(X, rows.y)
             first = _unfitted(self.last).set_params(fairness_measure=measure)
             variants = [copy.copy(first) for _ in epsilons]
             for variant, epsilon in zip(variants, epsilons, strict=True):
                 variant.random_state, variant.epsilon = seed, float(epsilon)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", FairnessWarning)  # as in `_fit_one`
-                models = fits[0](variants, X, rows.y, sensitive_features=rows.s, **rows.arguments)
+                models = fits[0](variants, X, rows.y, sensitive_features=rows.s, **more)
             warn_of_small(getattr(models[0], "set_aside_", {}))
-            return FittedModels(list(models), before, self.step.removesuffix("__"))
+            self.models = list(models)
+            return self
         prefix = "" if get_config()["enable_metadata_routing"] else self.step
-        extra = {"sensitive_features": rows.sensitive_features, **rows.arguments}
+        extra = {"sensitive_features": rows.sensitive_features, **more}
         arguments = {f"{prefix}{name}": value for name, value in extra.items()}
         changed: dict[str, Any] = {"random_state": seed, "fairness_measure": measure}
         known = {f"{self.step}{name}": v for name, v in changed.items() if name in self.settings}
@@ -210,32 +209,10 @@ class EstimatorTemplate:
             clone(self.estimator).set_params(**known, **{f"{self.step}epsilon": float(epsilon)})
             for epsilon in epsilons
         )
-        fitted = Parallel(n_jobs=n_jobs)(
+        self.models = Parallel(n_jobs=n_jobs)(
             delayed(_fit_one)(model, rows.X, rows.y, arguments) for model in with_epsilon
         )
-        return FittedModels(list(fitted))
-
-
-def _fit_one(model: Any, X: Any, y: Any, arguments: Mapping[str, Any]) -> Any:
-    """A fitted model, without its warnings: those of the chosen model follow later."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FairnessWarning)
-        return model.fit(X, y, **arguments)
-
-
-@dataclass(frozen=True, eq=False)
-class FittedModels:
-    """Models that share the same preprocessing.
-
-    Attributes:
-        models: one per epsilon.
-        before: fitted preprocessing, if the models are the last steps of pipelines.
-        last_name: the name of the last step.
-    """
-
-    models: list[Any]
-    before: Pipeline | None = None
-    last_name: str = ""
+        return self
 
     def predict(self, rows: FrontierRows) -> list[Any]:
         """The predictions of all models; what is shared is computed once."""
@@ -247,10 +224,20 @@ class FittedModels:
             return list(predict_together(self.models, X, **values))
         return [model.predict(X, **values) for model in self.models]
 
-    def estimator(self, position: int) -> Any:
-        """One model with all that comes before it."""
-        last = (self.last_name, self.models[position])
-        return last[1] if self.before is None else Pipeline([*self.before.steps, last])
+    @property
+    def estimators(self) -> list[Any]:
+        """The models with all that comes before them."""
+        if self.before is None:
+            return self.models
+        steps, name = self.before.steps, self.step.removesuffix("__")
+        return [Pipeline([*steps, (name, model)]) for model in self.models]
+
+
+def _fit_one(model: Any, X: Any, y: Any, arguments: Mapping[str, Any]) -> Any:
+    """A fitted model, without its warnings: those of the chosen model follow later."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FairnessWarning)
+        return model.fit(X, y, **arguments)
 
 
 def _unfitted(model: Any) -> Any:
@@ -261,36 +248,49 @@ def _unfitted(model: Any) -> Any:
     return fresh
 
 
-@dataclass(frozen=True, eq=False)
-class FrontierJudge:
-    """What models are judged by.
+@dataclass(eq=False)
+class ModelAudits(Sequence[Audit]):
+    """The audits of many models on the same rows; each is made when it is first looked at.
 
     Attributes:
+        rows: on which.
         measure: the fairness measure, as in training.
-        desirable: the desirable labels; none if there is no rule for them.
         classes: all labels.
+        desirable: the desirable labels; none if there is no rule for them.
         confidence: of each interval.
         min_group: groups with fewer rows are not judged, as they are in no constraint.
         costs: (L, L) of predictions (columns) of each true label, in the order of the classes;
             None if every mistake costs the same.
+        labels: (L,) all labels, as the audits sort them.
+        predicted: (models, n) the place of each prediction among them.
     """
 
+    rows: FrontierRows
+    predictions: InitVar[Sequence[Any]]
     measure: Any
-    desirable: list[Any]
     classes: NDArray[Any]
-    confidence: float
-    min_group: float
+    desirable: list[Any] = field(default_factory=list)
+    confidence: float = 0.95
+    min_group: float = MIN_GROUP
     costs: Any = None
 
-    def audit(self, rows: FrontierRows, predicted: Any) -> Audit:
-        """Audits predictions by this measure, on the groups that training compares."""
-        measures = on_groups(self.measure, tuple(rows.s))
+    def __post_init__(self, predictions: Sequence[Any]) -> None:
+        self.rows = replace(self.rows, X=None)
+        first = self._audit(predictions[0])
+        self._made = {0: first}
+        self.labels = np.asarray(first.labels)
+        index = [predicted_labels(first.rows, as_array(y), "y_pred") for y in predictions]
+        self.predicted = np.array(index, dtype=first.predicted.dtype)
+
+    def _audit(self, predicted: Any) -> Audit:
+        """Audits predictions by the measure, on the groups that training compares."""
+        measures = on_groups(self.measure, tuple(self.rows.s))
         return Audit(
-            rows.y,
+            self.rows.y,
             predicted,
-            rows.s,
+            self.rows.s,
             measures=measures,
-            sample_weight=rows.weight,
+            sample_weight=self.rows.weight,
             y_desirable=self.desirable or None,
             labels=self.classes,
             # Sharing the error, the intervals of all measures hold at once.
@@ -298,27 +298,8 @@ class FrontierJudge:
             min_group=self.min_group,
         )
 
-
-class ModelAudits(Sequence[Audit]):
-    """The audits of many models on the same rows; each is made when it is first looked at.
-
-    Args:
-        judge: what models are judged by.
-        rows: on which.
-        predictions: of each model.
-    """
-
-    def __init__(
-        self, judge: FrontierJudge, rows: FrontierRows, predictions: Sequence[Any]
-    ) -> None:
-        self._judge, self._rows = judge, replace(rows, X=None)
-        first = judge.audit(rows, predictions[0])
-        self._made = {0: first}
-        index = [predicted_labels(first.rows, as_array(y), "y_pred") for y in predictions]
-        self._predicted = np.array(index, dtype=first.predicted.dtype)
-
     def __len__(self) -> int:
-        return len(self._predicted)
+        return len(self.predicted)
 
     @overload
     def __getitem__(self, position: int) -> Audit: ...
@@ -329,52 +310,20 @@ class ModelAudits(Sequence[Audit]):
             return [self[i] for i in range(*position.indices(len(self)))]
         place = range(len(self))[position]
         if place not in self._made:
-            predicted = np.asarray(self._made[0].labels)[self._predicted[place]]
-            self._made[place] = self._judge.audit(self._rows, predicted)
+            self._made[place] = self._audit(self.labels[self.predicted[place]])
         return self._made[place]
 
-    def figures(self) -> dict[str, Floats]:
+    def figures(self, predicted: NDArray[Any] | None = None) -> dict[str, Floats]:
         """Accuracy and unfairness of each model, each with its ends; and the mean cost, if asked.
 
         The interval of the accuracy is Clopper and Pearson's. That of the unfairness is
         `fairgrad.audit.Finding.unfairness_interval`.
+
+        Args:
+            predicted: (n_predictions, n) what to judge instead of the models, as `predicted`.
         """
-        return self._figures_of(self._predicted)
-
-    def figures_of_labels(self) -> dict[str, Floats]:
-        """The same of each label as the prediction for everybody."""
-        n_labels, n_rows = len(self._made[0].labels), self._predicted.shape[1]
-        index = np.arange(n_labels, dtype=self._predicted.dtype)
-        return self._figures_of(np.repeat(index[:, None], n_rows, axis=1))
-
-    def fault(self, position: int, plain: int | None, suggestions: Suggestions) -> str | None:
-        """What is wrong with a model, and what to try; None if nothing is.
-
-        That is one label for everybody, less fairness than the plain model has, or a high price.
-        Levels within the slack that was asked for are fair, whatever the plain model has. Nor is it
-        a fault if two standard errors of the rows that both models decide differently explain it.
-        """
-        rows, judge = self._made[0].rows, self._judge
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of cells without rows, which the audit names
-            measure = among_large(judge.measure, rows, judge.min_group)
-            constraints = constraints_of(measure, rows.groups, y_desirable=judge.desirable or None)
-        constraints = constraints.slacken_for(rows, suggestions.asked or 0.0)
-
-        def figures(decided: Ints) -> ModelFigures:
-            return model_figures(constraints, rows, decided, judge.costs)
-
-        decided, baseline, noise = self._predicted[position].astype(np.int64), None, 0.0
-        if plain is not None:
-            usual = self._predicted[plain].astype(np.int64)
-            baseline, noise = figures(usual), _noise_of_worst(constraints, rows, decided, usual)
-        labels = rows.groups.labels.tolist()
-        return find_fault(
-            figures(decided), [], baseline, labels, suggestions, "validation", noise=noise
-        )
-
-    def _figures_of(self, predicted: NDArray[Any]) -> dict[str, Floats]:
-        first, alpha = self._made[0], 1 - self._judge.confidence
+        first, alpha = self._made[0], 1 - self.confidence
+        predicted = self.predicted if predicted is None else predicted
         tables = [CountTable.from_rows(first.rows, row, counts=first.counts) for row in predicted]
         overall = [table.together().rates["accuracy"] for table in tables]
         accuracy = in_a_row(overall)
@@ -393,10 +342,50 @@ class ModelAudits(Sequence[Audit]):
             for name, ends in {"accuracy": accurate, "unfairness": mean}.items()
             for end, value in zip(("", "_low", "_high"), ends, strict=True)
         }
-        if self._judge.costs is not None:
+        if self.costs is not None:
             masses = np.array([table.mass.sum(axis=0) for table in tables])
-            figures["cost"] = mean_costs(masses, self._judge.costs)
+            figures["cost"] = mean_costs(masses, self.costs)
         return figures
+
+    def useful(self, figures: Mapping[str, Floats]) -> NDArray[np.bool_]:
+        """(models,) which are better than each label for everybody, in one figure at least.
+
+        With costs it is the mean cost instead of the accuracy.
+
+        Args:
+            figures: those of the models.
+        """
+        index = np.arange(len(self.labels), dtype=self.predicted.dtype)
+        constants = self.figures(np.repeat(index[:, None], self.predicted.shape[1], axis=1))
+        merit, sign = ("cost", -1.0) if "cost" in figures else ("accuracy", 1.0)
+        useful = np.ones(len(self), dtype=bool)
+        for value, unfairness in zip(constants[merit], constants["unfairness"], strict=True):
+            gain = sign * (figures[merit] - value)
+            useful &= (figures["unfairness"] < unfairness) | (gain > LEAST_GAIN)
+        return useful
+
+    def fault(self, position: int, plain: int | None, suggestions: Suggestions) -> str | None:
+        """What is wrong with a model, and what to try; None if nothing is.
+
+        That is one label for everybody, less fairness than the plain model has, or a high price.
+        Levels within the slack that was asked for are fair, whatever the plain model has. Nor is it
+        a fault if two standard errors of the rows that both models decide differently explain it.
+        """
+        rows, costs = self._made[0].rows, self.costs
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of cells without rows, which the audit names
+            measure = among_large(self.measure, rows, self.min_group)
+            constraints = constraints_of(measure, rows.groups, y_desirable=self.desirable or None)
+        constraints = constraints.slacken_for(rows, suggestions.asked or 0.0)
+        decided, baseline, noise = self.predicted[position].astype(np.int64), None, 0.0
+        if plain is not None:
+            usual = self.predicted[plain].astype(np.int64)
+            baseline = model_figures(constraints, rows, usual, costs)
+            noise = _noise_of_worst(constraints, rows, decided, usual)
+        figures, labels = model_figures(constraints, rows, decided, costs), rows.groups.labels
+        return find_fault(
+            figures, [], baseline, labels.tolist(), suggestions, "validation", noise=noise
+        )
 
 
 def _noise_of_worst(
