@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from fairgrad.tables.column import date_format, is_identifier
+from fairgrad.tables.column import date_format, why_left_out
 from fairgrad.tables.features import TableFeature, as_days, read_features, read_groups
 from fairgrad.tables.hints import auc, rank_auc
 from fairgrad.tables.reading import read_table
@@ -105,7 +105,7 @@ def test_drawn_numbers_are_no_identifiers(seed):
     chance = np.random.default_rng(seed)
     for spread in (10, 1_000, 100_000, 10**7):
         drawn = pd.Series(chance.normal(0, spread, 300).round(), name="income")
-        assert not is_identifier(drawn)
+        assert not why_left_out(drawn)
 
 
 VARIANTS = {

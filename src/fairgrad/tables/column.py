@@ -183,31 +183,29 @@ def identifies_rows(column: pd.Series, rows: int | None = None) -> bool:
     return n > _MOST_CODES and known.nunique() > _IDENTIFYING_SHARE * n
 
 
-def numbers_rows(column: pd.Series) -> bool:
-    """Whether the column counts the rows: 1, 2, 3, ..., or from any other whole number."""
-    if len(column) <= _MOST_CODES or column_kind(column) != "number" or column.isna().any():
-        return False
-    numbers = column.to_numpy(dtype=np.float64)
-    return bool(np.isfinite(numbers).all() and (np.diff(numbers) == 1).all())
+def why_left_out(column: pd.Series) -> str:
+    """Why a column cannot help to predict: one value, or names of the rows; empty if it can.
 
-
-def is_identifier(column: pd.Series) -> bool:
-    """Whether whole numbers name rows rather than measure them.
-
-    They do if no two are equal although n numbers drawn from their range of R would have
-    ``n (n - 1) / 2 R`` equal pairs or more, and that is 10 at least; or if the column's name says
-    so, and most of them differ.
+    Whole numbers name rows rather than measure them if no two are equal although n numbers drawn
+    from their range of R would have ``n (n - 1) / 2 R`` equal pairs or more, and that is 10 at
+    least; or if the column's name says so, and most of them differ.
     """
-    if column_kind(column) != "number":
-        return False
-    known = column.dropna().to_numpy(dtype=np.float64)
+    if not column.isna().any() and column.nunique() == 1:  # noqa: PD101 - also of categories
+        return "one value only"
+    kind = column_kind(column)
+    if kind == "category" and identifies_rows(column):
+        return "its texts differ in most rows"
+    known = column.dropna().to_numpy(dtype=np.float64) if kind == "number" else np.empty(0)
     n, distinct = len(known), len(np.unique(known))
-    if n <= _MOST_CODES or not np.isfinite(known).all() or (known != np.round(known)).any():
-        return False
-    if distinct > _IDENTIFYING_SHARE * n and IDENTIFIER.fullmatch(str(column.name).strip()):
-        return True
+    if n <= _MOST_CODES or not np.isfinite(known).all():
+        return ""
+    if n == len(column) and (np.diff(known) == 1).all():
+        return "it numbers the rows"
+    is_named = distinct > _IDENTIFYING_SHARE * n and IDENTIFIER.fullmatch(str(column.name).strip())
     span = float(known.max() - known.min()) + 1.0
-    return distinct == n and n * (n - 1) / (2 * span) >= _FEWEST_COLLISIONS
+    is_assigned = distinct == n and n * (n - 1) / (2 * span) >= _FEWEST_COLLISIONS
+    is_whole = bool((known == np.round(known)).all())
+    return "it looks like an identifier" if is_whole and (is_named or is_assigned) else ""
 
 
 def texts_among_numbers(column: pd.Series) -> str:
@@ -256,17 +254,14 @@ def value_name(value: object) -> str:
 
 def as_categories(column: pd.Series) -> pd.Series:
     """The column as named categories, in natural order; what is missing stays missing."""
-    named = named_codes(*pd.factorize(column))
-    return pd.Series(named, index=column.index, name=column.name)
-
-
-def named_codes(codes: NDArray[Any], values: Any) -> pd.Categorical:
-    """The same of a column that was factorized: the number of each row's value, -1 if missing."""
+    codes, values = pd.factorize(column)
     names = dict.fromkeys(value_name(value) for value in sorted(values, key=_natural))
     place = {name: code for code, name in enumerate(names)}
     # The extra last entry is where the code -1 of a missing value points.
     lookup = np.array([*(place[value_name(value)] for value in values), -1])
-    return pd.Categorical.from_codes(lookup[codes], categories=pd.Index(list(place), dtype=object))
+    categories = pd.Index(list(place), dtype=object)
+    named = pd.Categorical.from_codes(lookup[codes], categories=categories)
+    return pd.Series(named, index=column.index, name=column.name)
 
 
 def _natural(value: object) -> tuple[int, float, str]:
@@ -408,7 +403,7 @@ class ColumnReader:
 
     def _read_texts(self, column: pd.Series) -> Any:
         """What texts are, decided by the distinct ones; and their values."""
-        named = self._removed(named_codes(*pd.factorize(column)), {"", *self.report.missing})
+        named = self._removed(as_categories(column).array, {"", *self.report.missing})
         names = [str(name) for name in named.categories]
         if not names:
             return np.full(len(column), np.nan)
@@ -418,7 +413,7 @@ class ColumnReader:
         if kind == "truth":
             named = self._removed(named, MISSING_TEXTS)
             spelt = pd.Series(named).astype(object).str.capitalize()
-            return pd.Categorical(as_categories(spelt).array)
+            return as_categories(spelt).array
         if numbers is not None:
             gaps = [name for name, n in zip(names, numbers, strict=True) if np.isnan(n)]
             self._removed(named, gaps)

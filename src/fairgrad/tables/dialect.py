@@ -15,13 +15,13 @@ import itertools
 import lzma
 import re
 from collections import Counter
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
@@ -234,14 +234,11 @@ def _is_number(text: str) -> bool:
     return re.fullmatch(r"[+-]?[\d.,]*\d[\d.,]*%?", text.strip()) is not None
 
 
-@contextmanager
-def opened(path: Path) -> Iterator[IO[bytes]]:
+def opened(path: Path) -> IO[bytes]:
     """The bytes of a file, unpacked."""
-    unpack: Any = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}.get(
-        path.suffix.lower(), open
-    )
-    with unpack(path, "rb") as file:
-        yield file
+    unpack: Any = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+    file: IO[bytes] = unpack.get(path.suffix.lower(), open)(path, "rb")
+    return file
 
 
 def _encoding(path: Path, options: ReadingOptions) -> tuple[str, str, str]:

@@ -27,12 +27,10 @@ from fairgrad.tables.column import (
     column_kind,
     counted,
     cut_numbers,
-    identifies_rows,
-    is_identifier,
     named_days,
-    numbers_rows,
     parse_numbers,
     value_name,
+    why_left_out,
 )
 
 if TYPE_CHECKING:
@@ -134,7 +132,7 @@ def choose_features(
     left_out: dict[str, str] = {}
     dates, merged = [], []
     gaps: dict[str, list[str]] = {"number": [], "category": []}
-    for name, (column, reason) in _all_usable(frame, categorical, keep, prefix).items():
+    for name, (column, reason) in _usable(frame, categorical, keep, prefix).items():
         kind, numbers = column_kind(column), column_kind(frame[name]) == "number"
         derived: dict[str, tuple[pd.Series, DatePart | None]] = {}
         if kind == "date":
@@ -187,44 +185,33 @@ def choose_features(
     return pd.DataFrame(columns), features, left_out, (*notes, *merged)
 
 
-def _all_usable(
+def _usable(
     frame: pd.DataFrame, categorical: Sequence[str], keep: Sequence[str], prefix: str
 ) -> dict[str, tuple[pd.Series, str]]:
-    """Each column, and why it is of no use; all faulty ones are named in one error."""
+    """Each column, and why it is not used as a feature; empty if it is.
+
+    Raises:
+        ValueError: if columns mix kinds; all of them are named.
+    """
     usable, faults = {}, {}
     for name in map(str, frame.columns):
-        try:
-            usable[name] = _usable(frame, name, categorical, keep, prefix)
-        except ValueError as error:
-            faults[name] = error
+        column, reason = frame[name], ""
+        if column.isna().all():
+            reason = "no values"
+        elif _NO_NAME.fullmatch(name):
+            reason = "no name in the file"
+        else:
+            try:
+                column = checked_column(frame, name, categorical, prefix)
+                reason = "" if name in keep else why_left_out(column)
+            except ValueError as error:
+                faults[name] = error
+        usable[name] = column, reason
     if faults:
         first, *others = faults
         more = f". The same is true of {', '.join(map(repr, others))}" if others else ""
         raise ValueError(f"{faults[first]}{more}") from faults[first]
     return usable
-
-
-def _usable(
-    frame: pd.DataFrame, name: str, categorical: Sequence[str], keep: Sequence[str], prefix: str
-) -> tuple[pd.Series, str]:
-    """The column, and why it is of no use as a feature; empty if it is."""
-    if frame[name].isna().all():
-        return frame[name], "no values"
-    if _NO_NAME.fullmatch(name):
-        return frame[name], "no name in the file"
-    column = checked_column(frame, name, categorical, prefix)
-    reason = ""
-    if name in keep:
-        pass
-    elif not column.isna().any() and column.nunique() == 1:  # noqa: PD101 - also of categories
-        reason = "one value only"
-    elif column_kind(column) == "category" and identifies_rows(column):
-        reason = "its texts differ in most rows"
-    elif numbers_rows(column):
-        reason = "it numbers the rows"
-    elif name not in categorical and is_identifier(column):
-        reason = "it looks like an identifier"
-    return column, reason
 
 
 def _date_features(
