@@ -279,14 +279,9 @@ def cut_numbers(values: NDArray[np.float64], edges: Sequence[float]) -> Any:
 
 def cut_names(edges: Sequence[float]) -> list[str]:
     """The names of the groups between edges, in their order."""
-    edges = [short_number(edge) for edge in edges]
-    middle = [f"{low} to under {high}" for low, high in itertools.pairwise(edges)]
-    return [f"under {edges[0]}", *middle, f"{edges[-1]} and over"]
-
-
-def short_number(edge: float) -> float:
-    """A whole number without its decimal point, so that names read well."""
-    return int(edge) if float(edge).is_integer() else float(edge)
+    names = [value_name(float(edge)) for edge in edges]
+    middle = [f"{low} to under {high}" for low, high in itertools.pairwise(names)]
+    return [f"under {names[0]}", *middle, f"{names[-1]} and over"]
 
 
 @dataclass

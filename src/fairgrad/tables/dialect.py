@@ -111,8 +111,9 @@ class Dialect:
     titles: int = 0
     footer: tuple[str, ...] = ()
 
-    def sentence(self, name: str, ending: str = "") -> str:
+    def sentence(self, path: Path) -> str:
         """What is unusual about it, in words; empty if nothing is."""
+        name, ending = path.name, "".join(path.suffixes[:1]).lower()
         usual = "\t" if ending in {".tsv", ".tab"} else ","
         details = []
         if self.sep != usual and len(self.names) > 1:

@@ -498,7 +498,7 @@ def _csv(
         how |= {"na_values": [""], "dtype": dict.fromkeys(texts, str)}
     try:
         dialect = find_dialect(path, options)
-        note = dialect.sentence(path.name, "".join(path.suffixes[:1]).lower())
+        note = dialect.sentence(path)
         how |= {
             "encoding": dialect.encoding,
             "quotechar": dialect.quotechar,

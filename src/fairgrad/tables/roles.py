@@ -26,7 +26,6 @@ from fairgrad.tables.column import (
     identifies_rows,
     is_quantity,
     other_decimal,
-    short_number,
     texts_among_numbers,
     value_name,
 )
@@ -368,7 +367,7 @@ class ColumnRoles:
             distinct, n_rows = known.nunique(), _n_known(column, times)
             if is_quantity(column):
                 digits = 2 if known.abs().max() < 10 else 0
-                edge = short_number(round(float(known.median()), digits))
+                edge = value_name(round(float(known.median()), digits))
                 raise ValueError(
                     f"the sensitive column {name!r} has {distinct:,} different numbers; "
                     f'group them, for example with --bins "{name}={edge}"'
@@ -432,15 +431,14 @@ def _binned(column: pd.Series, bins: Sequence[float], *, is_part: bool) -> pd.Se
 
     A column that a query has cut already (`tables/sql.py`) holds their names.
     """
-    edges = [short_number(edge) for edge in bins]
-    if not edges or edges != sorted(set(edges)):
+    if not bins or list(bins) != sorted(set(bins)):
         raise ValueError(f"--bins of {column.name!r} is {list(bins)}; the numbers must increase")
-    names, is_text = cut_names(edges), column_kind(column) == "category"
+    names, is_text = cut_names(bins), column_kind(column) == "category"
     if is_text and set(map(str, column.dropna().unique())) <= set(names):
         grouped = pd.Categorical(column, categories=pd.Index(names))
     else:
         values = number_column(column.to_frame(), str(column.name), "--bins")
-        grouped = cut_numbers(values, edges)
+        grouped = cut_numbers(values, bins)
     if len(np.unique(grouped.codes[grouped.codes >= 0])) < 2 and not is_part:
         raise ValueError(f"--bins puts all values of {column.name!r} into one group")
     return pd.Series(grouped, index=column.index, name=column.name)

@@ -370,7 +370,7 @@ def _csv_files(files: Sequence[Path], options: ReadingOptions) -> tuple[str, str
         names = tuple(all_named(dialect.names, path.name))
         check_cases(names)
         alike.setdefault((dialect, names), []).append(path)
-        notes.append(dialect.sentence(path.name, "".join(path.suffixes[:1]).lower()))
+        notes.append(dialect.sentence(path))
     if len({frozenset(names) for _, names in alike}) > 1:
         raise ScanError("the files have different columns")
     if len({dialect.decimal for dialect, _ in alike}) > 1:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from fairgrad.tables.column import cut_names
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 N_ROWS, SQUARES, LEAST = "n_rows", "squared_weight", "least_weight"
 """Columns of the answer: how many rows, the sum of squared weights, and the smallest weight."""
@@ -203,7 +203,7 @@ class SampleQuery:
 
     def is_held_out(self) -> str:
         """Whether a row is held out, in SQL."""
-        return f"{self.hashed()} < {quoted_text(hash_limit(self.test))}"
+        return f"{self.hashed()} < {_limit(self.test)}"
 
     def hashed(self) -> str:
         """The hash of a row in SQL."""
@@ -220,45 +220,36 @@ class SampleQuery:
 
     def sql(self, table: str, dialect: str = "duckdb") -> str:
         """The query as text."""
-        weights = {rate: repr(1 / rate) if rate else "0" for rate in (*self.rates, self.base)}
+        weight = self._by_cell(lambda rate: repr(1 / rate) if rate else "0", dialect)
         return (
-            f"SELECT\n  people.*,\n  {self._by_cell(weights, dialect)} AS {SAMPLE_WEIGHT}\n"
+            f"SELECT\n  people.*,\n  {weight} AS {SAMPLE_WEIGHT}\n"
             f"FROM {table} AS people\nWHERE {self.is_drawn(dialect)}\n"
         )
 
     def is_drawn(self, dialect: str = "duckdb") -> str:
         """Whether a row is drawn, in SQL."""
-        limits = {
-            rate: quoted_text(hash_limit(self.test + (1 - self.test) * rate))
-            for rate in (*self.rates, self.base)
-        }
-        return (
-            f"{self.hashed()} >= {quoted_text(hash_limit(self.test))}\n"
-            f"  AND {self.hashed()} < {self._by_cell(limits, dialect)}"
-        )
+        limit = self._by_cell(lambda rate: _limit(self.test + (1 - self.test) * rate), dialect)
+        return f"{self.hashed()} >= {_limit(self.test)}\n  AND {self.hashed()} < {limit}"
 
     def is_judged(self, share: float) -> str:
         """Whether a row is among this share of the rows held out, in duckdb's SQL."""
-        limits = {
-            rate: quoted_text(hash_limit(share * self.test if rate else 0))
-            for rate in (*self.rates, self.base)
-        }
-        return f"{self.hashed()} < {self._by_cell(limits, 'duckdb')}"
+        limit = self._by_cell(lambda rate: _limit(share * self.test if rate else 0), "duckdb")
+        return f"{self.hashed()} < {limit}"
 
-    def _by_cell(self, values: Mapping[float, str], dialect: str) -> str:
+    def _by_cell(self, value: Callable[[float], str], dialect: str) -> str:
+        """What depends on the share of a row's cell that is drawn, in SQL."""
         name = self.cell_name(dialect)
         cases = [
-            f"WHEN {name} IN ({', '.join(quoted_text(cell) for cell in cells)}) THEN {values[rate]}"
+            f"WHEN {name} IN ({', '.join(quoted_text(cell) for cell in cells)}) THEN {value(rate)}"
             for rate, cells in self.rates.items()
         ]
-        return (
-            f"CASE {' '.join(cases)} ELSE {values[self.base]} END" if cases else values[self.base]
-        )
+        other = value(self.base)
+        return f"CASE {' '.join(cases)} ELSE {other} END" if cases else other
 
 
-def hash_limit(share: float) -> str:
-    """Hashes below it are this share of all; "g" is above every hash."""
-    return "g" if share >= 1 else f"{round(share * 16**HASH_DIGITS):0{HASH_DIGITS}x}"
+def _limit(share: float) -> str:
+    """Hashes below it are this share of all, in SQL; "g" is above every hash."""
+    return quoted_text("g" if share >= 1 else f"{round(share * 16**HASH_DIGITS):0{HASH_DIGITS}x}")
 
 
 def _as(value: str, name: str) -> str:
