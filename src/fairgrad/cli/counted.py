@@ -147,11 +147,8 @@ def read_counts(
             f"--counts: {table_name(table)} has no column {lacking[0]!r}; expected the answer to "
             "the query of `fairgrad sql counts`"
         )
-    kept = dict.fromkeys([columns.target, *columns.sensitive, *further.values(), *needed])
-    read = pieces(
-        table, list(kept), texts=[name for name in kept if name in names], options=reading
-    )
-    raw = pd.concat(list(read), ignore_index=True)
+    kept = list(dict.fromkeys([columns.target, *columns.sensitive, *further.values(), *needed]))
+    raw = pd.concat(list(pieces(table, kept, kept, options=reading)), ignore_index=True)
     numbers = {name: _numbers(raw[name], table) for name in needed}
     if (numbers[N_ROWS] % 1 != 0).any():
         raise ValueError(f"--counts: {N_ROWS} contains fractions; expected whole numbers")

@@ -194,7 +194,8 @@ def read_prepared(request: FitRequest, folder: Path) -> PreparedTable:
     """
     table, options, wanted = request.table, request.reading, request.train_rows
     test, note = 0.0 if request.test else request.test_size, ""
-    if may_exceed(table, options, wanted, test):
+    names = column_names(table, options)
+    if may_exceed(table, len(names), wanted, test):
         from fairgrad.tables import sample  # noqa: PLC0415 - for large tables only
         from fairgrad.tables.scan import ScanError  # noqa: PLC0415 - as above
 
@@ -214,9 +215,9 @@ def read_prepared(request: FitRequest, folder: Path) -> PreparedTable:
             note = f"All rows of {table_name(table)} are read: {reason}."
     if request.key:
         raise ValueError("--key has no effect: the table is not sampled; leave it out")
-    names = [name for name in column_names(table, options) if name not in request.columns.drop]
+    used = [name for name in names if name not in request.columns.drop]
     with output.progress_bar(1.0, "reading") as bar:
-        frame = read_table(table, names, options=options, done=bar.update)
+        frame = read_table(table, used, options=options, done=bar.update)
     taken = {text for texts in ReadingReport.of(frame).gaps.values() for text in texts}
     unused = [text for text in options.missing if text not in taken]
     if unused:

@@ -187,9 +187,9 @@ def row_limit(wanted: int, n_columns: int) -> int:
     return max(1, min(wanted, int(MEMORY_SHARE * free / (VALUE_BYTES * max(1, n_columns)))))
 
 
-def may_exceed(source: TableSource, options: ReadingOptions, wanted: int, test: float) -> bool:
+def may_exceed(source: TableSource, n_columns: int, wanted: int, test: float) -> bool:
     """Whether a table may have more rows to train on than are wanted, by the size of its files."""
-    files, names = table_files(source), column_names(source, options)
+    files = table_files(source)
     if any(path.name.lower().endswith(WHOLE_ENDINGS) for path in files):
         return False
     if all(map(is_parquet, files)):
@@ -197,8 +197,8 @@ def may_exceed(source: TableSource, options: ReadingOptions, wanted: int, test: 
     else:  # a field and what separates it take two bytes at least
         is_packed = any(path.name.lower().endswith(PACKED_TEXTS) for path in files)
         size = table_bytes(source) * (MOST_PACKED if is_packed else 1)
-        n_rows = size / (2 * len(names)) if has_duckdb() or size >= 16 * LARGE else 0
-    return bool((1 - test) * n_rows > row_limit(wanted, len(names)))
+        n_rows = size / (2 * n_columns) if has_duckdb() or size >= 16 * LARGE else 0
+    return bool((1 - test) * n_rows > row_limit(wanted, n_columns))
 
 
 def all_files(paths: Sequence[Path]) -> dict[Path, str]:

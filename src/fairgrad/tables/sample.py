@@ -245,11 +245,6 @@ def large_table(
         return LargeTable(scan, named, **asked)
 
 
-def _part(query: SampleQuery) -> str:
-    """Whether a row is held out, in duckdb's SQL."""
-    return f"CASE WHEN {query.is_held_out()} THEN '{HELD_OUT}' ELSE '{REST}' END"
-
-
 def planned(
     query: SampleQuery, answer: CountedAnswer, columns: ColumnRoles, wanted: int
 ) -> tuple[SampleQuery, dict[str, Any]]:
@@ -310,7 +305,8 @@ def draw_sample(
         columns.check(scan.names)
         kept = [name for name in scan.names if name not in columns.drop]
         query = table.query(scan.prepared(cell_query(columns)))
-        more = {**query.cell.more, PART: _part(query), CELL: query.cell_name()}
+        part = f"CASE WHEN {query.is_held_out()} THEN '{HELD_OUT}' ELSE '{REST}' END"
+        more = {**query.cell.more, PART: part, CELL: query.cell_name()}
         answer = scan.count(replace(query.cell, more=more))
         query, counts = planned(query, answer, columns, row_limit(wanted, len(kept)))
         judged = query.is_judged(min(1.0, JUDGED_SHARE * wanted / max(1, counts["n_held_out"])))
@@ -318,7 +314,7 @@ def draw_sample(
 
         def pieces(chosen: Sequence[str] | None, _: Any) -> Iterator[pd.DataFrame]:
             selected = ", ".join(quoted_name(name) for name in (kept if chosen is None else chosen))
-            return table.pieces(scan, f"SELECT {selected}, {_part(query)} AS {PART} FROM {where}")  # noqa: S608 - as above
+            return table.pieces(scan, f"SELECT {selected}, {part} AS {PART} FROM {where}")  # noqa: S608 - as above
 
         frame = read_pieces(pieces, scan.name, missing=scan.options.missing)
     is_judged = (frame.pop(PART) == HELD_OUT).to_numpy()
