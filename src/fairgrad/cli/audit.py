@@ -116,7 +116,7 @@ def impact(params: dict[str, Any]) -> int:
         table = ImpactTable.from_audit(people.audit(request))
     else:
         refuse_idle({"desirable": request.columns.y_desirable}, ["desirable"], "with scores")
-        people = read_people(request, request.columns, request.further)
+        people = read_people(request)
         table = _impact_of_scores(people, request, request.score)
     remarks = [one if isinstance(one, str) else one.message for one in people.remarks]
     output.notes([*people.notes, *remarks])
@@ -152,7 +152,8 @@ def compare(params: dict[str, Any]) -> int:
     if not further:
         refuse_idle(params, ["map"], "between models")
     further |= request.further
-    people = read_people(request, _compared_columns(request, known, params), further, known)
+    request = replace(request, columns=_compared_columns(request, known, params), further=further)
+    people = read_people(request, known)
     predicted = [
         people.predictions(source, place)
         if model is None
@@ -224,7 +225,7 @@ def decided_people(request: AuditRequest) -> AuditedPeople:
 
             people = audited_people(request)
         else:
-            people = read_people(request, request.columns, request.further)
+            people = read_people(request)
         people.asked["Table"] = people.table
         people.further["threshold"] = request.threshold
         people.has_labels = request.target is not None

@@ -85,7 +85,7 @@ def audited_people(request: AuditRequest) -> AuditedPeople:
     elif not has_duckdb() and table_bytes(table) >= LARGE:
         hint = f"to have it counted where it lies, install duckdb (pip install {INSTALL})"
         notes = [f"{table_name(table)} is read into memory; {hint}."]
-    people = read_people(request, request.columns, request.further)
+    people = read_people(request)
     people.notes += notes
     return people
 
@@ -198,7 +198,7 @@ def predicted_people(model: SavedModel, request: AuditRequest) -> AuditedPeople:
                 "counted; leave out one of the two"
             )
     elif needs or request.held_out or not _is_large(request.table):
-        people = read_people(request, columns, request.further, [model])
+        people = read_people(replace(request, columns=columns), [model])
         in_order = np.argsort(np.asarray(model.labels, dtype=str))  # as the audit sorts labels
         stored = [f"{STORED}probability of {model.labels[i]}" for i in in_order]
         if stored[0] in people.frame:  # by models that were not kept

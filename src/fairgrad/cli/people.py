@@ -183,17 +183,12 @@ class AuditedPeople:
         return starts
 
 
-def read_people(
-    request: AuditRequest,
-    columns: ColumnRoles,
-    further: Mapping[str, str],
-    models: Sequence[SavedModel] = (),
-) -> AuditedPeople:
+def read_people(request: AuditRequest, models: Sequence[SavedModel] = ()) -> AuditedPeople:
     """The rows of a table that have a target and all further columns, such as predictions.
 
     Values of the models' features may be missing.
     """
-    table, more = request.table, request.search
+    table, columns, further, more = request.table, request.columns, request.further, request.search
     known = (text for model in models for text in model.missing)
     reading = replace(request.reading, missing=(*request.reading.missing, *known))
     names = column_names(table, reading)
