@@ -102,9 +102,9 @@ def count_query(request: AuditRequest) -> CountQuery:
         raise ScanError("--score with --prediction needs the score of every row")
     cells = cell_query(columns)
     predicted = [further["prediction"]] if "prediction" in further else []
-    query = CountQuery(
-        tuple(dict.fromkeys([*cells.keys, *predicted])),
-        bins=cells.bins,
+    query = replace(
+        cells,
+        keys=tuple(dict.fromkeys([*cells.keys, *predicted])),
         score=None if score is None else (score, float(request.threshold or 0)),
         weight=further.get("weight"),
         over=(request.time, request.period) if request.time else None,

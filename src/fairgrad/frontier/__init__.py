@@ -17,12 +17,13 @@ from fairgrad.frontier.models import (
     FrontierRows,
     ModelAudits,
     best_of_kind,
+    group_rates,
     non_dominated,
     point_merit,
-    report_data,
+    shown_points,
 )
 from fairgrad.groups import MIN_GROUP, group_rows
-from fairgrad.measures import desirable_labels, uses_desirable
+from fairgrad.measures import desirable_labels, measure_name, uses_desirable
 from fairgrad.sklearn import FairGradClassifier
 from fairgrad.splitting import hold_out, unpack_rows
 from fairgrad.text import Section, as_html
@@ -48,6 +49,19 @@ PART = "validation"
 
 SMALLEST, LARGEST = 0.002, 0.3
 """Below the one, slack is lost in the noise of most tables; beyond the other, few bounds bite."""
+
+KINDS = {False: "blind", True: "aware: needs the sensitive value to predict"}
+NOTE = (
+    "Lines: {confidence:.0f} % intervals of the models that no other model beats in both figures."
+)
+AWARE_NOTE = (
+    " Aware models use the sensitive value to predict. What they gain over the others is the price "
+    "of not using it. The law may forbid them."
+)
+COST_NOTE = (
+    " The models are compared and chosen by the mean cost of their predictions, not by the "
+    "accuracy shown."
+)
 
 
 class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untyped base
@@ -318,7 +332,23 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
         check_is_fitted(self, "points_")
         if on not in self.audits_:
             raise ValueError(f"on: expected one of {list(self.audits_)}, got {on!r}.")
-        return report_data(self, on, chosen)
+        from fairgrad.report import FrontierData  # noqa: PLC0415 - charts are loaded where one is drawn
+
+        points, note = shown_points(self.points_, on), NOTE.format(confidence=100 * self.confidence)
+        note += COST_NOTE if f"{on}_cost" in self.points_ else ""
+        kinds = self.points_["use_sensitive"]
+        if kinds.any() and not kinds.all():
+            points = points.assign(series=kinds.map(KINDS))
+            note += AWARE_NOTE
+        rates = [group_rates(i, audit) for i, audit in enumerate(self.audits_[on])]
+        return FrontierData(
+            points,
+            pd.concat(rates, ignore_index=True),
+            chosen=chosen,
+            measure=measure_name(self.fairness_measure_).replace("_", " "),
+            on=f"{on} rows",
+            note=note,
+        )
 
     def plot(self, on: str = PART, chosen: int | None = None) -> Any:
         """Accuracy against unfairness of all models, an Altair chart.
@@ -327,7 +357,7 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
             on: "validation" or "test".
             chosen: position of a model to mark (see `choose`).
         """
-        from fairgrad.report import frontier_figures  # noqa: PLC0415 - charts are loaded where one is drawn
+        from fairgrad.report import frontier_figures  # noqa: PLC0415 - as above
 
         return frontier_figures(self.report_data(on, chosen))[0].standalone()
 

@@ -29,7 +29,7 @@ from fairgrad.checks import naming_rows
 from fairgrad.columns import as_array, as_column, as_pandas, sensitive_columns
 from fairgrad.evaluate import levels_of
 from fairgrad.groups import MIN_GROUP, count_rows
-from fairgrad.measures import among_large, constraints_of, measure_name, on_groups
+from fairgrad.measures import among_large, constraints_of, on_groups
 from fairgrad.sklearn import (
     FairDecisionClassifier,
     FairGradClassifier,
@@ -50,24 +50,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fairgrad.constraints import Constraints
-    from fairgrad.frontier import Frontier
     from fairgrad.groups import Floats, GroupedRows, Ints
-    from fairgrad.report import FrontierData
     from fairgrad.usefulness import Suggestions
 
 RATES = ("accuracy", "selection_rate", "true_positive_rate", "false_positive_rate")
-KINDS = {False: "blind", True: "aware: needs the sensitive value to predict"}
-NOTE = (
-    "Lines: {confidence:.0f} % intervals of the models that no other model beats in both figures."
-)
-AWARE_NOTE = (
-    " Aware models use the sensitive value to predict. What they gain over the others is the price "
-    "of not using it. The law may forbid them."
-)
-COST_NOTE = (
-    " The models are compared and chosen by the mean cost of their predictions, not by the "
-    "accuracy shown."
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -429,29 +415,8 @@ def point_merit(points: Mapping[str, Any] | pd.DataFrame, prefix: str) -> Any:
     return points[f"{prefix}accuracy"] if cost is None else -cost
 
 
-def report_data(frontier: Frontier, on: str, chosen: int | None) -> FrontierData:
-    """The points on some rows, the rates of their groups, and what readers should know."""
-    from fairgrad.report import FrontierData  # noqa: PLC0415 - charts are loaded where one is drawn
-
-    figures = _points(frontier.points_, on)
-    audits = list(frontier.audits_[on])
-    note, points = NOTE.format(confidence=100 * frontier.confidence), figures
-    note += COST_NOTE if f"{on}_cost" in frontier.points_ else ""
-    kinds = frontier.points_["use_sensitive"]
-    if kinds.any() and not kinds.all():
-        points = figures.assign(series=kinds.map(KINDS))
-        note += AWARE_NOTE
-    return FrontierData(
-        points,
-        pd.concat([_rates(i, audit) for i, audit in enumerate(audits)], ignore_index=True),
-        chosen=chosen,
-        measure=measure_name(frontier.fairness_measure_).replace("_", " "),
-        on=f"{on} rows",
-        note=note,
-    )
-
-
-def _points(points: pd.DataFrame, on: str) -> pd.DataFrame:
+def shown_points(points: pd.DataFrame, on: str) -> pd.DataFrame:
+    """The figures on some rows; only points that no other one dominates keep their intervals."""
     prefix = f"{on}_"
     figures = points[[name for name in points if str(name).startswith(prefix)]]
     figures = figures.rename(columns=lambda name: name.removeprefix(prefix))
@@ -462,7 +427,7 @@ def _points(points: pd.DataFrame, on: str) -> pd.DataFrame:
     return points[["epsilon"]].join(figures)
 
 
-def _rates(position: int, audit: Audit) -> pd.DataFrame:
+def group_rates(position: int, audit: Audit) -> pd.DataFrame:
     """Rates of the finest groups; of several labels each has its own."""
     frame = audit.to_frame("rates")
     finest = " x ".join(audit.attributes)
