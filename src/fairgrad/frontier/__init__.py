@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -187,7 +186,7 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
                 "fairness_measure: the estimator has none; name the measure to judge models by."
             )
         kinds = models.kinds(self.use_sensitive)
-        everything = FrontierRows.read(X, y, sensitive_features, sample_weight)
+        everything = FrontierRows.read(X, y, sensitive_features, sample_weight, membership)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         training, judged = everything, {}
         if validation is None:
@@ -200,7 +199,6 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
         for name, argument in {PART: validation, "test": test}.items():
             if argument is not None:
                 judged[name] = FrontierRows.read(*unpack_rows(argument, name))
-        training = replace(training, membership=membership)
         if membership is not None and validation is None:
             raise ValueError("validation: required together with membership.")
         fitted = [one.fit(training, measure, epsilons, seed, self.n_jobs) for one in kinds.values()]

@@ -75,7 +75,9 @@ class FrontierRows:
     membership: Any = None
 
     @classmethod
-    def read(cls, X: Any, y: Any, sensitive_features: Any, weight: Any = None) -> FrontierRows:
+    def read(
+        cls, X: Any, y: Any, sensitive_features: Any, weight: Any = None, membership: Any = None
+    ) -> FrontierRows:
         """Rows with their sensitive values named."""
         X, y, weight = as_pandas(X), as_column(y), as_column(weight)
         if sensitive_features is None:
@@ -88,7 +90,7 @@ class FrontierRows:
             check_consistent_length(X, y, weight)
         n = X.shape[0] if hasattr(X, "shape") else len(X)
         y = y if hasattr(y, "iloc") else as_array(y)
-        return cls(X, y, sensitive_columns(sensitive_features, n), weight)
+        return cls(X, y, sensitive_columns(sensitive_features, n), weight, membership)
 
     def take(self, rows: Ints) -> FrontierRows:
         """Some of the rows."""
