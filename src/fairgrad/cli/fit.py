@@ -196,8 +196,8 @@ def show_outcome(outcome: AuditedModel) -> None:
     output.screen().print(*faults, outcome.audit)
     costs = outcome.mean_costs
     if costs:
-        plain = f", with the plain model {costs['plain']:.4f}" if "plain" in costs else ""
-        cost = f"Mean cost of a prediction: {costs['fair']:.4f}{plain}."
+        fair, plain = (f"{costs[name]:.4f}" for name in ("fair", "plain"))
+        cost = f"Mean cost of a prediction: {fair}, with the plain model {plain}."
         output.screen().print(Paragraph(cost))
 
 

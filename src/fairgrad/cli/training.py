@@ -145,7 +145,7 @@ class TrainedModels:
 
     Attributes:
         fair: the one chosen.
-        plain: the one trained for accuracy alone; None if the measure allows none.
+        plain: the one trained for accuracy alone.
         frontier: all models, if they are to be shown.
         chosen: the position of the chosen one among them.
         notes: warnings raised by the training.
@@ -169,7 +169,7 @@ class AuditedModel:
     Attributes:
         model: the model to save.
         trained: the classifiers.
-        audit: of the fair model, compared with the plain one if there is one.
+        audit: of the fair model, compared with the plain one.
         prepared: what they were trained on.
         settings: what was asked.
         judged: predictions for the test rows; None if they were counted.
@@ -410,8 +410,7 @@ def fit_prepared(prepared: PreparedTable, request: FitRequest) -> AuditedModel:
     if sample is not None:  # counted by what models predict
         from fairgrad.cli.counted import counted_people  # noqa: PLC0415 - for large tables only
 
-        classifiers = [one for one in (trained.fair, trained.plain) if one is not None]
-        models = [replace(model, classifier=one) for one in classifiers]
+        models = [replace(model, classifier=one) for one in (trained.fair, trained.plain)]
         table, columns = sample.table, prepared.columns
         needed = dict.fromkeys([columns.target, *columns.sensitive, *model.needed])
         held_out = table.held_out(list(needed))
@@ -430,14 +429,14 @@ def fit_prepared(prepared: PreparedTable, request: FitRequest) -> AuditedModel:
         prepared,
         request,
         *rows,
-        baseline=frame.get(BASELINE),
+        baseline=frame[BASELINE],
         others=usual_measures(prepared.desirable),
         baseline_name="the plain model",
         remarks=guessed_desirable(prepared.columns, prepared.labels),
         **further,
     )
     costs = request.cost_matrix(audit.labels)
-    audits = {} if costs is None else {"fair": audit, "plain": audit.baseline}
+    audits: dict[str, Any] = {} if costs is None else {"fair": audit, "plain": audit.baseline}
     return AuditedModel(
         model,
         trained,
@@ -449,7 +448,6 @@ def fit_prepared(prepared: PreparedTable, request: FitRequest) -> AuditedModel:
         mean_costs={
             name: float(mean_costs(one.table.mass.sum(axis=0), np.array(costs)))
             for name, one in audits.items()
-            if one is not None
         },
     )
 
@@ -461,8 +459,7 @@ def judge(prepared: PreparedTable, trained: TrainedModels, fold: int = 0) -> pd.
     columns: dict[str, Any] = {"row": prepared.test_rows + 1}
     columns |= {"fold": fold} if fold else {}
     columns["prediction"] = fair.predict(test.X, **known)
-    if plain is not None:
-        columns[BASELINE] = plain.predict(test.X, **to_predict(plain, test.s))
+    columns[BASELINE] = plain.predict(test.X, **to_predict(plain, test.s))
     scores = dict(zip(map(str, fair.classes_), fair.predict_proba(test.X, **known).T, strict=True))
     columns |= {f"probability of {name}": scores[name] for name in sorted(scores)}
     return pd.DataFrame(columns)
@@ -498,19 +495,18 @@ def train(prepared: PreparedTable, request: FitRequest) -> TrainedModels:
             test=prepared.test if shows_test else None,
         )
         chosen = _choose(frontier, prepared, request)
-    models, is_plain = frontier.estimators_, np.isinf(frontier.points_["epsilon"].to_numpy())
-    plain = int(is_plain.argmax()) if is_plain.any() else None
+    models, judged = frontier.estimators_, frontier.audits_["validation"]
     # Exactly this class: subclasses are libraries' hints to programmers.
     notes = [str(one.message) for one in caught if one.category is UserWarning]
     if prepared.columns.use_sensitive:
         notes.append(_awareness_note(models[chosen], prepared.columns.sensitive))
-    judged = frontier.audits_["validation"]
-    if plain is not None and (judged.predicted[chosen] == judged.predicted[plain]).all():
+    # The last one is plain: its epsilon is infinite.
+    if (judged.predicted[chosen] == judged.predicted[-1]).all():
         notes.append(f"{SAME_DECISIONS} on all validation rows: fairness changes nothing here.")
     faults = dict.fromkeys(str(one.message) for one in caught if one.category is FairnessWarning)
     return TrainedModels(
         models[chosen],
-        None if plain is None else models[plain],
+        models[-1],
         frontier if request.points is not None else None,
         chosen,
         notes=tuple(map(in_terms, dict.fromkeys(notes))),
