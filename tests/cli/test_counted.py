@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from fairgrad.audit import Monitor
 from fairgrad.cli import audit as audits
-from fairgrad.cli import counted
 from fairgrad.cli.app import audit as audit_command
 from fairgrad.cli.app import counts
 from fairgrad.cli.app import monitor as monitor_command
@@ -73,8 +72,7 @@ def audited(*arguments):
 
 def decide(monkeypatch, is_scanned):
     """Which tables are counted by duckdb, whatever their size."""
-    for module in (audits, counted):
-        monkeypatch.setattr(module, "is_scanned", is_scanned)
+    monkeypatch.setattr(audits, "is_scanned", is_scanned)
 
 
 def answers(monkeypatch, *arguments):
@@ -350,7 +348,7 @@ def test_without_duckdb_the_way_to_it_is_said(monkeypatch, tmp_path):
     table().to_parquet(path)
     monkeypatch.setitem(sys.modules, "duckdb", None)
     monkeypatch.setattr(reading, "find_spec", lambda _: None)
-    monkeypatch.setattr(counted, "LARGE", 1)
+    monkeypatch.setattr(audits, "LARGE", 1)
     with pytest.raises(ImportError, match=r"needs duckdb: pip install 'fairgrad\[scale\]'"):
         audited("people.duckdb::loans", *PLAIN)
     _, people = audited(path, *PLAIN)

@@ -32,7 +32,16 @@ from fairgrad.cli.request import AuditRequest, exit_code, measures_on, refuse_id
 from fairgrad.files import locked, read_sealed, sealed_json, write_whole
 from fairgrad.membership import group_membership
 from fairgrad.tables.column import as_numbers, column_kind, cut_names, cut_numbers
-from fairgrad.tables.reading import column_names, has_duckdb, is_scanned, pieces, table_name
+from fairgrad.tables.reading import (
+    INSTALL,
+    LARGE,
+    column_names,
+    has_duckdb,
+    is_scanned,
+    pieces,
+    table_bytes,
+    table_name,
+)
 from fairgrad.tables.roles import number_column
 from fairgrad.text import Paragraph
 
@@ -220,12 +229,16 @@ def decided_people(request: AuditRequest) -> AuditedPeople:
         people = _of_model(request, request.model)
     else:
         request.check_columns()
-        if request.counts or is_scanned(request.table) or not has_duckdb():
+        needs_rows = request.search or request.cluster
+        if request.counts or (is_scanned(request.table) and not needs_rows):
             from fairgrad.cli.counted import audited_people  # noqa: PLC0415 - small tables are read
 
             people = audited_people(request)
         else:
             people = read_people(request)
+            if not has_duckdb() and table_bytes(request.table) >= LARGE:
+                hint = "to have it counted where it lies, install duckdb (pip install"
+                people.notes.append(f"{people.table} is read into memory; {hint} {INSTALL}).")
         people.asked["Table"] = people.table
         people.further["threshold"] = request.threshold
         people.has_labels = request.target is not None

@@ -29,12 +29,9 @@ from fairgrad.cli.request import AuditRequest, read_columns, read_options
 from fairgrad.tables.column import ReadingReport, cut_names
 from fairgrad.tables.features import Oddities, TableFeature, read_groups
 from fairgrad.tables.reading import (
-    LARGE,
     column_names,
     database_table,
-    has_duckdb,
     is_parquet,
-    is_scanned,
     parquet_size,
     pieces,
     table_bytes,
@@ -43,7 +40,7 @@ from fairgrad.tables.reading import (
     typed_table,
 )
 from fairgrad.tables.sample import cell_query, large_table, planned
-from fairgrad.tables.scan import INSTALL, MOST_COMBINATIONS, CountedAnswer, ScanError, open_scan
+from fairgrad.tables.scan import MOST_COMBINATIONS, CountedAnswer, ScanError, open_scan
 from fairgrad.tables.sql import LEAST, N_ROWS, SQUARES, CountQuery, SampleQuery
 
 if TYPE_CHECKING:
@@ -62,31 +59,25 @@ LARGE_TABLE, LARGE_TEXT = 100_000_000, 1 << 30
 
 
 def audited_people(request: AuditRequest) -> AuditedPeople:
-    """The rows of a table with predictions: counted if that is the better way, else read."""
+    """The rows of a table with predictions, counted; read if duckdb would read them otherwise."""
     table = request.table
     if request.counts:
         answer = read_counts(table, request.columns, request.further, request.reading)
         return _gather(answer, table_name(table), request.columns, request.further)
-    notes: list[str] = []
-    # A search and clusters need the rows themselves.
-    if is_scanned(table) and not request.search and not request.cluster:
-        try:
-            query = count_query(request)
-            bar = output.progress_bar(100, "Counting rows")
-            with open_scan(table, request.reading) as scan, bar:
-                request.columns.check(scan.names, request.further)
-                scan.tell = bar.update
-                answer = scan.count(query)
-                return _gather(answer, scan.name, request.columns, request.further)
-        except ScanError as reason:
-            if database_table(table) is not None:
-                raise ValueError(f"{table_name(table)}: {reason}") from None
-            notes = [f"{table_name(table)} is read row by row: {reason}."]
-    elif not has_duckdb() and table_bytes(table) >= LARGE:
-        hint = f"to have it counted where it lies, install duckdb (pip install {INSTALL})"
-        notes = [f"{table_name(table)} is read into memory; {hint}."]
+    try:
+        query = count_query(request)
+        bar = output.progress_bar(100, "Counting rows")
+        with open_scan(table, request.reading) as scan, bar:
+            request.columns.check(scan.names, request.further)
+            scan.tell = bar.update
+            answer = scan.count(query)
+            return _gather(answer, scan.name, request.columns, request.further)
+    except ScanError as reason:
+        if database_table(table) is not None:
+            raise ValueError(f"{table_name(table)}: {reason}") from None
+        note = f"{table_name(table)} is read row by row: {reason}."
     people = read_people(request)
-    people.notes += notes
+    people.notes.append(note)
     return people
 
 

@@ -94,6 +94,9 @@ DATABASE_ENDINGS = (".duckdb", ".ddb")
 LARGE = 64 << 20
 """Bytes of text files from which on they are counted where they lie."""
 
+INSTALL = "'fairgrad[scale]'"
+"""The extra that installs duckdb, which counts them."""
+
 MOST_PACKED = 20
 """How many times its size a packed file of text may hold."""
 

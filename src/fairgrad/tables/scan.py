@@ -20,6 +20,7 @@ import pandas as pd
 from fairgrad.tables.column import MISSING_TEXTS, ReadingReport, counted, cut_names, parse_numbers
 from fairgrad.tables.dialect import Dialect, ReadingOptions, find_dialect
 from fairgrad.tables.reading import (
+    INSTALL,
     all_files,
     all_named,
     database_table,
@@ -53,9 +54,6 @@ MEMORY = 640
 """Megabytes that duckdb may use; what needs more goes to the disk for a while."""
 
 MOST_COMBINATIONS = 2_000_000
-
-INSTALL = "'fairgrad[scale]'"
-"""The extra that installs duckdb."""
 
 _NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
 _ISO = r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?)?"
