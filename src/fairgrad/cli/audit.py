@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairgrad.audit import Candidacy, Certificate, ImpactTable, Monitor, SeenRows
+from fairgrad.audit import Candidacy, Certificate, SeenRows
 from fairgrad.audit.certificate import look_share
 from fairgrad.audit.record import made_at
 from fairgrad.audit.seen_rows import row_digests
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from fairgrad.audit import Audit, AuditComparison
+    from fairgrad.audit import Audit, AuditComparison, ImpactTable, Monitor
     from fairgrad.cli.folder import SavedModel
     from fairgrad.cli.people import AuditedPeople
     from fairgrad.tables.roles import ColumnRoles
@@ -119,6 +119,8 @@ def impact(params: dict[str, Any]) -> int:
     source = provenance(request.table)
     if not request.columns.sensitive and request.model is None:
         raise ValueError("--sensitive is missing; name the columns of the categories")
+    from fairgrad.audit import ImpactTable  # noqa: PLC0415 - for this command only
+
     if request.prediction or not request.score or request.model is not None:
         refuse_idle({"score": request.score}, ["score"], "beside decisions")
         people = decided_people(request)
@@ -126,7 +128,19 @@ def impact(params: dict[str, Any]) -> int:
     else:
         refuse_idle({"desirable": request.columns.y_desirable}, ["desirable"], "with scores")
         people = read_people(request)
-        table = _impact_of_scores(people, request, request.score)
+        score = number_column(people.frame, request.score, "--score")
+        groups = people.columns.groups(people.frame)
+        options: dict[str, Any] = {
+            "min_group": request.min_group,
+            "confidence": request.confidence,
+            "reference": request.reference_of(people.columns.sensitive),
+        }
+        if request.threshold is None:
+            table = ImpactTable.from_scores(score, groups, **options)
+        else:
+            decided = np.asarray(cut_numbers(score, [request.threshold]))
+            options["y_desirable"] = cut_names([request.threshold])[1]
+            table = ImpactTable.from_decisions(decided, groups, **options)
     remarks = [one if isinstance(one, str) else one.message for one in people.remarks]
     output.notes([*people.notes, *remarks])
     values = {
@@ -205,22 +219,6 @@ def _compared_columns(
         listed = " and ".join(f"{target} (desirable: {value})" for target, value in sorted(targets))
         raise ValueError(f"the two models predict different things: {listed}")
     return model_columns(models[-1], request)
-
-
-def _impact_of_scores(people: AuditedPeople, request: AuditRequest, column: str) -> ImpactTable:
-    """Impact ratios of the scores in a column, or of decisions by a threshold."""
-    score = number_column(people.frame, column, "--score")
-    groups = people.columns.groups(people.frame)
-    options: dict[str, Any] = {
-        "min_group": request.min_group,
-        "confidence": request.confidence,
-        "reference": request.reference_of(people.columns.sensitive),
-    }
-    if request.threshold is None:
-        return ImpactTable.from_scores(score, groups, **options)
-    decided = np.asarray(cut_numbers(score, [request.threshold]))
-    selected = cut_names([request.threshold])[1]
-    return ImpactTable.from_decisions(decided, groups, y_desirable=selected, **options)
 
 
 def decided_people(request: AuditRequest) -> AuditedPeople:
@@ -375,6 +373,8 @@ def monitor(params: dict[str, Any]) -> int:
         raise ValueError(
             "--state is missing: name the file that keeps the counts, or a column of dates (--time)"
         )
+    from fairgrad.audit import Monitor  # noqa: PLC0415 - for this command only
+
     people = decided_people(request)
     how: dict[str, Any] = {
         "tolerance": request.tolerance,
