@@ -157,7 +157,7 @@ def test_a_group_has_one_impact_ratio():
     pred = np.concatenate([np.arange(n) < k for n, k in zip(size, hits, strict=True)]) * 1
     audit = Audit(y_pred=pred, sensitive_features=np.repeat(["a", "b", "c"], size))
     judged = next(f for f in audit.findings if f.measure == "four_fifths_rule")
-    named = {gap.name: gap.value for gap in audit.figures["sensitive_features"]}
+    named = audit.to_frame("figures").set_index("figure")["value"]
     ratios = audit.impact_table.frame.set_index("category")["impact_ratio"]
     truth = (hits[1] / size[1]) / (hits[2] / size[2])
     assert ratios["b"] == pytest.approx(truth)

@@ -15,10 +15,8 @@ from fairgrad.audit import comparisons, record, sections, words
 from fairgrad.audit.changes import Change, Moves
 from fairgrad.audit.counts import (
     CountTable,
-    GroupGap,
     RowCounts,
     counts_frame,
-    group_gaps,
     predicted_labels,
     read_counts,
     read_rows,
@@ -520,17 +518,6 @@ class Audit(ShownAndWritten):
         return least_rows(self.views[view].n_rows, self.min_group)
 
     @cached_property
-    def figures(self) -> dict[str, list[GroupGap]]:
-        """Differences and ratios by their known names, by attribute, of all groups."""
-        figures = {}
-        for name, view in self.views.items():
-            gaps = group_gaps(view, self.shown_labels, self.alpha)
-            judged = group_gaps(view.take(self.judged(name)), self.shown_labels, self.alpha)
-            pairs = zip(gaps, judged, strict=True)
-            figures[name] = [every._replace(judged=of_judged.value) for every, of_judged in pairs]
-        return figures
-
-    @cached_property
     def score_frames(self) -> dict[str, pd.DataFrame]:
         """What the scores say, by label; of two labels the desirable one alone.
 
@@ -561,8 +548,11 @@ class Audit(ShownAndWritten):
             return ()
         changes = []
         for before, after in zip(self.baseline.findings, self.findings, strict=True):
-            moves = self.moves.view(*after.table.groups.attributes)
-            changes.append(Change(before, after, moves.take(after.table.groups.names)))
+            groups = after.table.groups
+            tables = [table.view(*groups.attributes) for table in self.moves]
+            compared = np.isin(tables[0].groups.names, groups.names)
+            moves = Moves(*(table.take(compared) for table in tables))
+            changes.append(Change(before, after, moves))
         return tuple(changes)
 
     @cached_property

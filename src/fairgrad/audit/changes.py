@@ -51,19 +51,6 @@ class Moves(NamedTuple):
         # Counts of unknown groups may be below 0 by chance.
         return cls(*(replace(t, rows=t.rows.clip(0), mass=t.mass.clip(0)) for t in tables))
 
-    def view(self, *attributes: str) -> Moves:
-        """By some of the attributes, without the rows of unknown value."""
-        return Moves(self.up.view(*attributes), self.down.view(*attributes))
-
-    def together(self) -> Moves:
-        """All groups as one, for the overall rates."""
-        return Moves(self.up.together(), self.down.together())
-
-    def take(self, names: tuple[str, ...]) -> Moves:
-        """Those of the groups with these names."""
-        chosen = np.isin(self.up.groups.names, names)
-        return Moves(self.up.take(chosen), self.down.take(chosen))
-
     def _of_hits(self, hits: NDArray[np.bool_], *, people: bool) -> Floats:
         """(2, R, G) the rows, or their weights, by which rates with these hits go up and down."""
         moved = np.stack([table.rows if people else table.mass for table in self])
@@ -100,14 +87,19 @@ def change_interval(moved: Floats, rate: Proportion, alpha: float) -> Interval:
     return paired_difference(moved[UP] / total, moved[DOWN] / total, trials, alpha)
 
 
-def accuracy_change(audit: Audit) -> tuple[float, float, float]:
-    """By how much the accuracy differs from the baseline's, with its interval; NaN without both."""
+def accuracy_change(audit: Audit) -> tuple[float, float, float, int]:
+    """By how much the accuracy differs from the baseline's, with its interval, and in people.
+
+    NaN without a baseline or true labels.
+    """
     if audit.baseline is None or audit.moves is None or not audit.has_labels:
-        return float("nan"), float("nan"), float("nan")
+        return float("nan"), float("nan"), float("nan"), 0
     everyone = audit.table.together().rates["accuracy"]
-    ends = change_interval(audit.moves.together().of_rate("accuracy"), everyone, audit.alpha)
+    moves = Moves(*(table.together() for table in audit.moves))
+    ends = change_interval(moves.of_rate("accuracy"), everyone, audit.alpha)
     change = audit.accuracy - audit.baseline.accuracy
-    return change, float(ends.low[0]), float(ends.high[0])
+    up, down = moves.of_rate("accuracy", people=True)[:, 0]
+    return change, float(ends.low[0]), float(ends.high[0]), int(up - down)
 
 
 @dataclass(frozen=True, eq=False)

@@ -102,7 +102,7 @@ class AuditComparison(ShownAndWritten):
             "changed": self.n_changed,
             "conclusion": self.conclusion,
             "verdicts": [self.first.verdict, self.audit.verdict],
-            "accuracy_change": accuracy_change(self.audit),
+            "accuracy_change": accuracy_change(self.audit)[:3],
         }
         plain: dict[str, Any] = record.plain_values(values)
         return {**plain, "audit": self.audit.to_dict()}

@@ -412,7 +412,7 @@ def _between_groups(
     everyone, size = (counts.sum(axis=1) for counts in (total, cells.squares))
     outside, variance = np.zeros(n_rows), np.zeros(n_rows)
     if table.others is not None and reference < 0:
-        rest = table.others.shares(hits).pick(lambda counts: counts[:, 0])
+        rest = table.others.shares(hits).pick(np.s_[:, 0])
         everyone, size = everyone + rest.total, size + rest.squares
         weight = rest.total / np.where(everyone > 0, everyone, 1.0)
         x = np.nan_to_num(rest.value)
@@ -556,7 +556,7 @@ def _of_rates(
     """
     n, (n_rows, n_groups) = len(names), cells.total.shape
     row, cell_group = np.repeat(np.arange(n_rows), n_groups), np.tile(np.arange(n_groups), n_rows)
-    cells, cell_label = cells.pick(np.ravel), np.repeat(labels, n_groups)
+    cells, cell_label = cells.pick((row, cell_group)), np.repeat(labels, n_groups)
     if table.soft is not None and isinstance(levels, MatrixMap):
         between = table.soft.correlation(hits, cell_group, row, np.nan_to_num(cells.value))
         levels = replace(levels, correlation=between)
@@ -643,6 +643,7 @@ class AskedMeasure:
 
     Attributes:
         measure: a name, a function, `Constraints`, or a pair (c0, C).
+        name: a short readable name.
         attributes: whose groups to compare, one tuple per comparison; empty for each attribute
             alone and all crossed.
         tolerance: a number for levels, or a text such as "80%" for ratios.
@@ -650,14 +651,10 @@ class AskedMeasure:
     """
 
     measure: Any
+    name: str
     attributes: tuple[tuple[str, ...], ...]
     tolerance: float | str
     strata: tuple[str, ...] = ()
-
-    @property
-    def name(self) -> str:
-        """A short readable name."""
-        return measures.measure_name(self.measure)
 
     def rule(self, comparison: Comparison) -> VerdictRule:
         """The rule of the verdict; measures with bounds of their own are judged by these."""
@@ -696,7 +693,8 @@ def asked_measures(
     first: dict[Any, AskedMeasure] = {}
     for one in (*asked, *beside):
         by_ratio = one.name == "demographic_parity" and tolerated_ratio(one.tolerance) is not None
-        same = replace(one, measure="four_fifths_rule") if by_ratio else one
+        name = "four_fifths_rule" if by_ratio else one.name
+        same = (name, one.attributes, one.tolerance, one.strata)
         first.setdefault(same if isinstance(one.measure, str) else id(one), one)
     kept = {id(one) for one in first.values()}
     return (
@@ -752,4 +750,4 @@ def _asked(entry: Any, tolerance: Any, attributes: tuple[str, ...]) -> AskedMeas
             f"selection rates, got {chosen!r}."
         )
     compared = () if wanted is None else (wanted,)
-    return AskedMeasure(measure, compared, chosen if is_ratio else float(chosen), strata)
+    return AskedMeasure(measure, name, compared, chosen if is_ratio else float(chosen), strata)

@@ -324,7 +324,6 @@ class GroupGap(NamedTuple):
         value: NaN if fewer than two groups have the rate.
         low: lower end of the interval.
         high: upper end.
-        judged: its value among the groups that have enough rows to be judged.
     """
 
     name: str
@@ -332,39 +331,34 @@ class GroupGap(NamedTuple):
     value: float
     low: float
     high: float
-    judged: float = float("nan")
 
 
 def group_gaps(table: CountTable, labels: Sequence[int], alpha: float) -> list[GroupGap]:
-    """All named differences and ratios, for each of these labels as the positive one."""
+    """All named differences and ratios, for each of these labels as the positive one.
+
+    Of several rates of a family, they are of the worst one.
+    """
     gaps = []
     for family, names in GAP_RATES.items():
         if not table.rates.keys() >= set(names):  # needs true labels
             continue
         for label in [-1] if family == "accuracy" else labels:
-            rows = [table.rates[name].row(label) for name in names]
-            gaps += _worst_gaps(family, label, rows, alpha)
+            rates = [table.rates[name].row(label) for name in names]
+            rates = [rate.pick(rate.total > 0) for rate in rates if (rate.total > 0).sum() > 1]
+            difference = ratio = (float("nan"), 0.0, 1.0)
+            if rates:
+                largest = max(float(np.ptp(rate.value)) for rate in rates)
+                low, high = map(float, largest_difference(rates, alpha / 2))
+                difference = (largest, low, high)
+            # 0 / 0 says nothing: where nobody has the rate the ratio is not defined.
+            rated = [rate for rate in rates if rate.value.max() > 0]
+            if rated:
+                smallest = min(float(impact_ratios(rate.value).min()) for rate in rated)
+                low, high = map(float, smallest_ratio(rated, alpha / 2))
+                ratio = (smallest, low, high)
+            gaps.append(GroupGap(f"{family}_difference", label, *difference))
+            gaps.append(GroupGap(f"{family}_ratio", label, *ratio))
     return gaps
-
-
-def _worst_gaps(family: str, label: int, rows: list[Proportion], alpha: float) -> list[GroupGap]:
-    """The worst difference and the worst ratio over the rates of a family."""
-    rows = [row for row in rows if (row.total > 0).sum() > 1]
-    values = [row.value[row.total > 0] for row in rows]
-    differences = [float(value.max() - value.min()) for value in values]
-    # 0 / 0 says nothing: where nobody has the rate the ratio is not defined.
-    rated = [row for row, value in zip(rows, values, strict=True) if value.max() > 0]
-    ratios = [float(impact_ratios(value).min()) for value in values if value.max() > 0]
-    difference: tuple[float, ...] = (float("nan"), 0.0, 1.0)
-    ratio = difference
-    if rows:
-        difference = (max(differences), *map(float, largest_difference(rows, alpha / 2)))
-    if rated:
-        ratio = (min(ratios), *map(float, smallest_ratio(rated, alpha / 2)))
-    return [
-        GroupGap(f"{family}_difference", label, *difference),
-        GroupGap(f"{family}_ratio", label, *ratio),
-    ]
 
 
 def read_counts(

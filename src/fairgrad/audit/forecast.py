@@ -93,30 +93,28 @@ def _shrunk(comparison: Comparison, quantile: float) -> Floats:
 def _more_rows(finding: Finding, rate: Floats) -> Floats | None:
     """(G,) how many more rows of each group settle a verdict if the rates are these."""
     size = finding.table.size
-
-    def chance(log_rows: float) -> float:
-        growth = np.maximum(np.exp(log_rows) / size, 1.0)[finding.comparison.cell_group]
-        return _chance(finding, rate, growth)
-
     # The mix of groups changes with the rows, and levels with it: look step by step.
     most = max(MOST_ROWS, 100 * size.max())
     grid = np.linspace(np.log(max(size.min(), 1.0)), np.log(most), STEPS)
-    enough = next((i for i, at in enumerate(grid) if chance(at) >= CHANCE), None)
+    enough = next((i for i, at in enumerate(grid) if _chance(finding, rate, at) >= CHANCE), None)
     if enough is None:
         return None
     if enough == 0:  # the rows there are would do four times out of five, and they did not
         return np.ceil(LEAST_MORE * size)
-    log_rows = least_holding(lambda at: chance(at) >= CHANCE, grid[enough - 1], grid[enough])
+    ends = grid[enough - 1], grid[enough]
+    log_rows = least_holding(lambda at: _chance(finding, rate, at) >= CHANCE, *ends)
     more: Floats = np.maximum(np.ceil(np.exp(log_rows) - size), 0.0)
     return more
 
 
-def _chance(finding: Finding, rate: Floats, growth: Floats) -> float:
+def _chance(finding: Finding, rate: Floats, log_rows: float) -> float:
     """The chance that all levels are surely fair, or that one of them surely is not.
 
-    Levels are about normal around their values, and those of different groups independent.
+    Groups with fewer rows are brought up to so many. Levels are about normal around their values,
+    and those of different groups independent.
     """
     comparison, fair = finding.comparison, finding.tolerance.fair_levels(finding.comparison)
+    growth = np.maximum(np.exp(log_rows) / finding.table.size, 1.0)[comparison.cell_group]
     rule, tested = comparison.map, comparison.tested
     n_tests, error = int(tested.sum()), errors(finding.alpha)[1]
     # Groups do not grow if more rows tell theirs, and a user's own matrix does not change.

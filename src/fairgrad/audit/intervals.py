@@ -59,13 +59,13 @@ class Proportion(NamedTuple):
     below: Floats | None = None
     above: Floats | None = None
 
-    def pick(self, choose: Callable[[Any], Any]) -> Proportion:
-        """Those that a function chooses of every part."""
-        return Proportion(*(None if counts is None else choose(counts) for counts in self))  # type: ignore[arg-type]  # None for parts that are not there
+    def pick(self, index: Any) -> Proportion:
+        """Those at an index of every part."""
+        return Proportion(*(None if counts is None else counts[index] for counts in self))  # type: ignore[arg-type]  # None for parts that are not there
 
     def row(self, index: int) -> Proportion:
         """One row of them; all for -1."""
-        return self if index < 0 else self.pick(lambda counts: counts[index])
+        return self if index < 0 else self.pick(index)
 
     def exact_interval(self, alpha: float) -> Interval:
         """The interval of each share by itself, wrong at most `alpha` of the time."""
@@ -220,7 +220,7 @@ def largest_difference(rates: Sequence[Proportion], error: float) -> Interval:
     """
     low, high = [], []
     for rate in rates:
-        seen, together = _seen(rate), np.hypot if rate.below is None else np.add
+        seen, together = rate.pick(rate.total > 0), np.hypot if rate.below is None else np.add
         x, (least, most) = seen.value, limited(seen, error / n_pairs(rates))
         r, q = _pairs((x, -(x - least)), (-x, -(most - x)))
         low.append((x[r] - x[q] - together(x[r] - least[r], most[q] - x[q])).max())
@@ -260,7 +260,7 @@ def smallest_ratio(rates: Sequence[Proportion], error: float, reference: int = -
             x, q, near, far = rate.value, np.full(len(r), reference), r, r
             q_far = q
         else:
-            seen = _seen(rate)
+            seen = rate.pick(rate.total > 0)
             x, wide = seen.value, limited(seen, error)
             shared = limited(seen, error / n_pairs(rates))
             near, q = _pairs((-x, x - wide.low), (x, wide.high - x))
@@ -290,12 +290,6 @@ def ratio_high(top: Floats, top_high: Floats, bottom: Floats, bottom_low: Floats
     root = b + np.sqrt(np.maximum(b**2 - a * top_high * (2 * top - top_high), 0.0))
     high: Floats = np.where(a > 0, root / np.where(a > 0, a, 1.0), np.inf)
     return high
-
-
-def _seen(rate: Proportion) -> Proportion:
-    """The rates of groups with rows."""
-    present = rate.total > 0
-    return rate.pick(lambda counts: counts[present])
 
 
 def _quotient(top: Floats, bottom: Floats) -> Floats:

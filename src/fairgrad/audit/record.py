@@ -24,8 +24,8 @@ import pandas as pd
 
 import fairgrad
 from fairgrad.audit import sections, words
-from fairgrad.audit.changes import change_interval
-from fairgrad.audit.counts import OVERALL
+from fairgrad.audit.changes import Moves, change_interval
+from fairgrad.audit.counts import OVERALL, group_gaps
 from fairgrad.audit.subgroups import COLUMNS as SUBGROUP_COLUMNS
 
 if TYPE_CHECKING:
@@ -271,8 +271,16 @@ def levels_frame(audit: Audit) -> pd.DataFrame:
 
 
 def figures_frame(audit: Audit) -> pd.DataFrame:
-    """Differences and ratios by their known names, with intervals."""
-    rows = [(name, *gap) for name, gaps in audit.figures.items() for gap in gaps]
+    """Differences and ratios by their known names, with intervals.
+
+    `judged` is the value among the groups that have enough rows to be judged.
+    """
+    rows: list[tuple[Any, ...]] = []
+    for name, view in audit.views.items():
+        gaps = group_gaps(view, audit.shown_labels, audit.alpha)
+        judged = group_gaps(view.take(audit.judged(name)), audit.shown_labels, audit.alpha)
+        pairs = zip(gaps, judged, strict=True)
+        rows += [(name, *gap, of_judged.value) for gap, of_judged in pairs]
     frame = pd.DataFrame(rows, columns=FIGURES)
     # Labels as they are: pandas would turn integers beside None into floats.
     frame["label"] = pd.Series(audit.label_values[frame["label"]], dtype=object)
@@ -295,8 +303,10 @@ def changes_frame(audit: Audit) -> pd.DataFrame:
     frame = frame.assign(change=frame["after"] - frame["before"])
     moved = []
     for attribute, table, names in _tables(audit):
-        moves = audit.moves.view(*audit.views[attribute].groups.attributes)
-        moves = moves.together() if names == (OVERALL,) else moves
+        tables = [one.view(*audit.views[attribute].groups.attributes) for one in audit.moves]
+        if names == (OVERALL,):
+            tables = [one.together() for one in tables]
+        moves = Moves(*tables)
         for rate, label, row in _rate_rows(audit, table):
             if rate in {"base_rate", "precision"}:
                 # One is the data's own, the other is about other rows each time.

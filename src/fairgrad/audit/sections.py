@@ -145,7 +145,7 @@ def compared_values(audit: Audit) -> dict[str, Any] | None:
     if not by_cell:
         cell = int(np.flatnonzero(comparison.cell_group == comparison.group[cell])[0])
     cells = np.flatnonzero(comparison.block == comparison.block[cell])
-    rate = comparison.cells.pick(lambda counts: counts[cells]).value
+    rate = comparison.cells.pick(cells).value
     reference, ratios = float("nan"), impact_ratios(rate, reference=comparison.reference)
     if by_cell and finding.tolerance.kind != "ratio":
         worst = int(np.nanargmax(np.abs(level[cells])))
@@ -162,8 +162,7 @@ def compared_values(audit: Audit) -> dict[str, Any] | None:
     records = []
     for when, shown in (("before", audit.baseline), ("now", audit)):
         if shown is not None:
-            rates = shown.findings[audit.findings.index(finding)].comparison.cells
-            rates = rates.pick(lambda counts: counts[cells])
+            rates = shown.findings[audit.findings.index(finding)].comparison.cells.pick(cells)
             ends = rates.exact_interval(audit.alpha)
             records += [
                 {"group": name, "when": when, "rate": value, "low": low, "high": high}
@@ -404,17 +403,16 @@ def _moved_people(change: Change) -> list[tuple[str, bool, str]]:
 
 def price(audit: Audit) -> str:
     """What the change costs in accuracy, in points and in predictions; empty without a baseline."""
-    change, low, high = accuracy_change(audit)
-    if audit.moves is None or math.isnan(change):
+    change, low, high, net = accuracy_change(audit)
+    if math.isnan(change):
         return ""
     if not change:
         return "The accuracy stays the same."
-    up, down = audit.moves.together().of_rate("accuracy", people=True)[:, 0]
     way, more = ("rises", "more") if change > 0 else ("falls", "fewer")
     low, high = (low, high) if change > 0 else (-high, -low)
     interval = f"(interval {points(low)} to {points(high)})"
     of = f"Accuracy {way} by {points(abs(change))} points {interval}"
-    n = abs(int(up - down))
+    n = abs(net)
     return f"{of}: {n:,} {more} {'person is' if n == 1 else 'people are'} predicted correctly."
 
 
@@ -594,13 +592,12 @@ def _named_figures(audit: Audit) -> Block:
     """Differences and ratios by their usual names, one column per way of grouping."""
     several = len(audit.labels) > 2
     rows: dict[tuple[str, str], list[str]] = {}
-    for gaps in audit.figures.values():
-        for gap in gaps:
-            label = f" ({audit.label_values[gap.label]})" if several and gap.label >= 0 else ""
-            value, low, high, judged = (number(figure) for figure in gap[2:])
-            of_judged = "" if judged == value else f"; groups judged: {judged}"
-            cell = f"{value} ({low} to {high}){of_judged}"
-            rows.setdefault((gap.name, label), []).append(cell)
+    for row in audit.to_frame("figures").to_dict(orient="records"):
+        label = f" ({row['label']})" if several and row["label"] is not None else ""
+        value, low, high, judged = (number(row[n]) for n in ("value", "low", "high", "judged"))
+        of_judged = "" if judged == value else f"; groups judged: {judged}"
+        cell = f"{value} ({low} to {high}){of_judged}"
+        rows.setdefault((row["figure"], label), []).append(cell)
     cells = [[f"{name}{label}", *c, words.FIGURES[name]] for (name, label), c in rows.items()]
     columns = ("figure", *(f"by {view}" for view in audit.views), "what it is")
     title = "Differences and ratios by their usual names"

@@ -141,7 +141,7 @@ def _excess(comparison: Comparison, rule: VerdictRule, level: Interval) -> float
 def _limits(comparison: Comparison, rule: VerdictRule, error: float) -> Interval:
     """Limits of the figure that a verdict looks at, each wrong at most `error` of the time."""
     if rule.kind == "ratio":
-        rates = comparison.cells.pick(lambda counts: counts[comparison.ratio_row])
+        rates = comparison.cells.pick(comparison.ratio_row)
         return smallest_ratio([rates], error, comparison.reference)
     # The figure is that of some level, so each upper limit counts in full; lower ones share.
     high = _excess(comparison, rule, level_limits(comparison, error))
@@ -220,12 +220,6 @@ class Finding:
             if (more == is_beyond).all() or n_left == 1:
                 return more
             is_beyond = more
-
-    @property
-    def least_tolerance(self) -> float:
-        """The least tolerance of levels by which the verdict would be "fair"."""
-        rule = VerdictRule("level", 0.0)
-        return float(_limits(self.comparison, rule, errors(self.alpha)[1]).high)
 
     @cached_property
     def unfairness(self) -> float:
@@ -333,5 +327,6 @@ def attainable_tolerance(findings: Sequence[Finding]) -> float | None:
     """The least tolerance, rounded up, at which all are fair; None if levels do not decide."""
     if any(finding.tolerance.kind != "level" for finding in findings):
         return None
-    most = max(finding.least_tolerance for finding in findings)
+    rule = VerdictRule("level", 0.0)
+    most = max(float(_limits(f.comparison, rule, errors(f.alpha)[1]).high) for f in findings)
     return float(np.ceil(1000 * most) / 1000)
