@@ -231,8 +231,7 @@ class ShownAndWritten(ABC):
             parts += [*map(Paragraph, section.sentences), *section.blocks]
         return Group(*parts)
 
-    def __rich__(self) -> Group:
-        return self.on_terminal()
+    __rich__ = on_terminal
 
     def _repr_html_(self) -> str:
         return as_html(self.sections[0])
@@ -251,21 +250,17 @@ def as_markdown(section: Section) -> str:
     sign = section.title[:1] if section.title[:1] in STYLES else ""
     opening = " ".join([sign, *map(escape, section.sentences)]).strip()
     parts = ["## Fairness audit", f"**{opening}**"]
-    parts += [part for block in section.blocks for part in _markdown_block(block)]
+    for block in section.blocks:
+        parts.append(f"### {escape(block.title)}")
+        if block.columns:
+            rows, more = block.few_rows()
+            cells = [[escape(cell) for cell in line] for line in (block.columns, *rows)]
+            cells.insert(1, ["---"] * len(block.columns))
+            parts.append("\n".join(f"| {' | '.join(line)} |" for line in cells))
+            parts += [more] if more else []
+        if block.sentences:
+            parts.append("\n".join(f"- {escape(sentence)}" for sentence in block.sentences))
     return "\n\n".join(parts) + "\n"
-
-
-def _markdown_block(block: Block) -> list[str]:
-    parts = [f"### {escape(block.title)}"]
-    if block.columns:
-        rows, more = block.few_rows()
-        cells = [[escape(cell) for cell in line] for line in (block.columns, *rows)]
-        cells.insert(1, ["---"] * len(block.columns))
-        parts.append("\n".join(f"| {' | '.join(line)} |" for line in cells))
-        parts += [more] if more else []
-    if block.sentences:
-        parts.append("\n".join(f"- {escape(sentence)}" for sentence in block.sentences))
-    return parts
 
 
 def as_html(section: Section, picture: str = "") -> str:

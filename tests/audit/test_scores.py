@@ -32,7 +32,7 @@ def audit_of(frame, **options):
 
 def ranked(score, is_positive, weight=None):
     order = np.argsort(score, kind="stable")
-    return RankedScores(score[order], is_positive[order], None if weight is None else weight[order])
+    return RankedScores(score[order], is_positive[order], 1.0 if weight is None else weight[order])
 
 
 def delong_by_pairs(score, is_positive):

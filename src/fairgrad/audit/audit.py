@@ -22,9 +22,8 @@ from fairgrad.audit.counts import (
     read_rows,
 )
 from fairgrad.audit.intervals import least_holding
-from fairgrad.audit.known import soft_counts
 from fairgrad.audit.scores import check_scores, score_frames
-from fairgrad.audit.verdicts import UNDECIDED, UNFAIR, Finding, gravest, holm_shares
+from fairgrad.audit.verdicts import UNDECIDED, Finding, gravest, sharing_error
 from fairgrad.checks import check_number
 from fairgrad.columns import as_columns
 from fairgrad.groups import MIN_GROUP, GroupedRows, judged_groups, least_rows
@@ -34,8 +33,6 @@ from fairgrad.text import Section, ShownAndWritten, as_markdown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from numpy.typing import NDArray
 
     from fairgrad.audit.compare import AuditComparison
     from fairgrad.audit.impact import ImpactTable
@@ -96,6 +93,8 @@ class Audit(ShownAndWritten):
         accuracy: the share of right predictions over all rows; NaN if true labels are not known.
         warnings: what to know before trusting the figures.
         views: the count tables by attribute.
+        judged: by attribute, (G,) which groups have enough rows to be judged.
+        least_rows: by attribute, the number of rows that a group needs to be judged.
         rows: labels and groups of the rows, as small integers.
         predicted: (N,) the index of each row's predicted label.
         target: what is predicted: the name of the true labels.
@@ -298,6 +297,8 @@ class Audit(ShownAndWritten):
         self._frames: dict[str, pd.DataFrame] = {}
         self.counted_rows = self.rows
         if self.partly is not None:
+            from fairgrad.audit.known import soft_counts  # noqa: PLC0415 - most groups are known
+
             self.table, self.counted_rows = soft_counts(
                 self.table, rows, predicted, *self.partly, other
             )
@@ -316,6 +317,9 @@ class Audit(ShownAndWritten):
                     f"sensitive_features ({by}): fairness compares at least two groups, got "
                     f"{only} alone (rows of weight 0 do not count)."
                 )
+        views, least = self.views.items(), self.min_group
+        self.judged = {by: judged_groups(view.size, least) for by, view in views}
+        self.least_rows = {by: least_rows(view.n_rows, least) for by, view in views}
         # Each finding's measure, the attributes whose groups it compares, and if it is asked for.
         self._plan: list[tuple[comparisons.AskedMeasure, tuple[str, ...], bool]] = []
         seen = set()
@@ -328,7 +332,7 @@ class Audit(ShownAndWritten):
                         self._plan.append((one, key, is_asked))
                     seen.add(identity)
         findings = [self._find(*planned) for planned in self._plan]
-        self.findings: tuple[Finding, ...] = tuple(_shared_error(findings))
+        self.findings: tuple[Finding, ...] = tuple(sharing_error(findings))
         self.asked = tuple(finding for finding in self.findings if finding.is_asked)
         right = self.table.mass.sum(axis=0)
         self.accuracy = float(right.trace() / right.sum()) if self.has_labels else float("nan")
@@ -417,7 +421,7 @@ class Audit(ShownAndWritten):
         if self.table.soft is None:
             raise ValueError("difference: the groups of all rows are known, so none can differ.")
         table = replace(self.table, soft=self.table.soft._replace(difference=difference))
-        return _shared_error(self.findings_of(table))
+        return sharing_error(self.findings_of(table))
 
     @cached_property
     def largest_difference(self) -> float:
@@ -509,14 +513,6 @@ class Audit(ShownAndWritten):
         """Bias, risks and limitations in sentences, for a model card."""
         return sections.risks(self)
 
-    def judged(self, view: str) -> NDArray[np.bool_]:
-        """(G,) which groups of a way of grouping have enough rows to be judged."""
-        return judged_groups(self.views[view].size, self.min_group)
-
-    def least_rows(self, view: str) -> int:
-        """The number of rows that a group needs to be judged."""
-        return least_rows(self.views[view].n_rows, self.min_group)
-
     @cached_property
     def score_frames(self) -> dict[str, pd.DataFrame]:
         """What the scores say, by label; of two labels the desirable one alone.
@@ -561,11 +557,12 @@ class Audit(ShownAndWritten):
 
         None if none is, or if rows have weights or clusters: it counts independent people.
         """
+        wanted = any(finding.tolerance.kind == "ratio" for finding in self.findings)
+        if not wanted or self.is_weighted or self.cluster is not None:
+            return None
         from fairgrad.audit.impact import ImpactTable  # noqa: PLC0415 - it imports this module
 
-        wanted = any(finding.tolerance.kind == "ratio" for finding in self.findings)
-        is_plain = not self.is_weighted and self.cluster is None
-        return ImpactTable.from_audit(self) if wanted and is_plain else None
+        return ImpactTable.from_audit(self)
 
     def to_frame(self, kind: str = "rates") -> pd.DataFrame:
         """The figures as a data frame.
@@ -639,14 +636,3 @@ def _cluster_codes(cluster: Any, n_rows: int) -> Ints:
         raise ValueError(f"cluster: expected one value per row ({n_rows}), got {len(codes)}.")
     alone = codes < 0
     return np.where(alone, len(values) + np.cumsum(alone), codes)
-
-
-def _shared_error(findings: list[Finding]) -> list[Finding]:
-    """The findings, of which those of the verdict share its error for "unfair"."""
-    asked = [finding for finding in findings if finding.is_asked]
-    if len(asked) < 2 or UNFAIR not in {one.verdict for one in asked}:
-        return findings
-    # A finding that is not unfair by itself is not unfair among others, whatever its p-value.
-    p = [one.p_values[1] if one.verdict == UNFAIR else 1.0 for one in asked]
-    shares = iter(holm_shares(p, asked[0].alpha))
-    return [replace(one, unfair_share=next(shares)) if one.is_asked else one for one in findings]

@@ -19,6 +19,7 @@ from fairgrad.audit import words
 from fairgrad.audit.audit import Audit
 from fairgrad.audit.comparisons import DEFAULT_TOLERANCE
 from fairgrad.audit.counts import mean_costs
+from fairgrad.audit.sections import deciding, severity
 from fairgrad.audit.seen_rows import SeenRows, row_digests
 from fairgrad.audit.verdicts import FAIR, attainable_tolerance
 from fairgrad.checks import check_count, check_number
@@ -195,7 +196,7 @@ class Certificate:
         for name in dict.fromkeys(finding.attribute for finding in audit.asked):
             if name not in audit.views:  # attributes of some measures alone
                 continue
-            view, judged = audit.views[name], audit.judged(name)
+            view, judged = audit.views[name], audit.judged[name]
             sized = zip(view.groups.names, view.size.astype(int), judged, strict=True)
             groups += [f"{group} ({words.n_of(n, 'row')})" for group, n, ok in sized if not ok]
             seen |= set(view.groups.names)
@@ -209,7 +210,7 @@ class Certificate:
     def sentence(self) -> str:
         """What is certified, on which rows; or why not, and what it would take."""
         audit, n_models = self.audit, self.candidacy.n_models
-        decisive, worst = words.deciding(audit)
+        decisive, worst = deciding(audit)
         names = dict.fromkeys(words.in_the_middle(finding.measure) for finding in decisive)
         grouped = dict.fromkeys(finding.attribute for finding in decisive)
         verdict = "fair" if self.is_certified else audit.verdict
@@ -240,7 +241,7 @@ class Certificate:
         """For a model that is not certified: the rows, or the tolerance, it would take."""
         if self.is_certified:
             return ""
-        if words.severity(worst) > 0:
+        if severity(worst) > 0:
             rows = " The observed figure is beyond the limit: use a fairer model, not more rows."
         else:
             advice = words.advice(worst)

@@ -84,8 +84,12 @@ class AuditComparison(ShownAndWritten):
     @property
     def sections(self) -> tuple[Section, ...]:
         """Who gets a different decision, then what the audit of the second system says."""
-        first = sections.comparison_section(self.audit, self.title, [self._verdicts()])
-        return (first, *sections.further_sections(self.audit))
+        audit = self.audit
+        rates = [sections.rate_block(audit, view)._replace(chart="") for view in audit.views]
+        verdicts = sections.verdict_block("Verdicts", audit, audit.findings)
+        blocks = (sections.sides(audit), *sections.gains(audit), verdicts, *rates)
+        first = Section(sections.SUMMARY, self.title, [self._verdicts()], blocks)
+        return (first, *sections.further_sections(audit))
 
     @property
     def brief(self) -> Section:

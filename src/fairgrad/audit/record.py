@@ -26,7 +26,6 @@ import fairgrad
 from fairgrad.audit import sections, words
 from fairgrad.audit.changes import Moves, change_interval
 from fairgrad.audit.counts import OVERALL, group_gaps
-from fairgrad.audit.subgroups import COLUMNS as SUBGROUP_COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -162,6 +161,11 @@ def used_versions() -> dict[str, str]:
 
 
 FIGURES = ["attribute", "figure", "label", "value", "low", "high", "judged"]
+SUBGROUP_COLUMNS = [
+    "subgroup",
+    *("conditions", "measure", "label", "rows", "searched_gap", "rate", "overall"),
+    *("gap", "low", "high", "confirmed"),
+]
 
 
 def _verdict(audit: Audit, finding: Finding) -> dict[str, Any]:
@@ -209,7 +213,7 @@ def groups_frame(audit: Audit) -> pd.DataFrame:
             "group": view.groups.names,
             "rows": view.size.astype(np.int64),
             "share": mass / mass.sum(),
-            "judged": audit.judged(name),
+            "judged": audit.judged[name],
         }
         frames.append(pd.DataFrame(columns))
     return pd.concat(frames, ignore_index=True)
@@ -278,7 +282,7 @@ def figures_frame(audit: Audit) -> pd.DataFrame:
     rows: list[tuple[Any, ...]] = []
     for name, view in audit.views.items():
         gaps = group_gaps(view, audit.shown_labels, audit.alpha)
-        judged = group_gaps(view.take(audit.judged(name)), audit.shown_labels, audit.alpha)
+        judged = group_gaps(view.take(audit.judged[name]), audit.shown_labels, audit.alpha)
         pairs = zip(gaps, judged, strict=True)
         rows += [(name, *gap, of_judged.value) for gap, of_judged in pairs]
     frame = pd.DataFrame(rows, columns=FIGURES)

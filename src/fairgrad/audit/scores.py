@@ -75,24 +75,20 @@ class RankedScores:
     Attributes:
         score: (n,) ascending.
         is_positive: (n,) whether the label is the true one.
-        weight: (n,) sample weights, or None.
+        weight: (n,) sample weights, or 1 for every row.
     """
 
     score: Floats
     is_positive: NDArray[np.bool_]
-    weight: Floats | None = None
+    weight: Floats | float = 1.0
 
     def _sums(self, starts: Ints, power: int = 1) -> tuple[Floats, Floats]:
         """Sums of powers of the weights of rows of the label, and of others, from each start on."""
-        mass = self._mass**power
+        mass = self.weight**power
         return (
             np.add.reduceat(mass * self.is_positive, starts),
             np.add.reduceat(mass * ~self.is_positive, starts),
         )
-
-    @cached_property
-    def _mass(self) -> Floats:
-        return np.ones(len(self.score)) if self.weight is None else self.weight
 
     @cached_property
     def _starts(self) -> Ints:
@@ -181,7 +177,8 @@ class RankedScores:
         """
         base = self._rates(np.zeros(1, dtype=np.int64))
         rate, (low, high) = float(base.value[0]), base.exact_interval(alpha)
-        mean = float(np.average(self.score, weights=self.weight))
+        weight = np.broadcast_to(self.weight, self.score.shape)
+        mean = float(np.average(self.score, weights=weight))
         return rate, mean, rate - mean, float(low[0] - mean), float(high[0] - mean)
 
     def calibration(self, edges: Floats, alpha: float) -> pd.DataFrame:
@@ -198,7 +195,7 @@ class RankedScores:
                 "from": edges[:-1][kept] if len(edges) > 1 else edges,
                 "to": edges[1:][kept] if len(edges) > 1 else edges,
                 "rows": ends - starts,
-                "mean_score": np.add.reduceat(self._mass * self.score, starts) / total,
+                "mean_score": np.add.reduceat(self.weight * self.score, starts) / total,
                 "rate": rate.value,
                 "low": low,
                 "high": high,
@@ -246,7 +243,7 @@ def score_frames(
         bins = edges if edges[0] >= 0 and edges[-1] <= 1 else None
         for view, attributes in views.items():
             for name, at in _stretches(rows, order, attributes):
-                weight = None if rows.weight is None else rows.weight[at]
+                weight = 1.0 if rows.weight is None else rows.weight[at]
                 group = RankedScores(score[at], rows.label[at] == label, weight)
                 for kind, table in _of_group(group, bins, alpha).items():
                     named = pd.Series([labels[label]] * len(table), dtype=object)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairgrad.audit import scores, subgroups, words
+from fairgrad.audit import scores, words
 from fairgrad.audit.changes import accuracy_change
 from fairgrad.audit.counts import OVERALL
 from fairgrad.audit.intervals import impact_ratios
@@ -53,15 +53,15 @@ LIMITS = (
 
 def sections(audit: Audit) -> tuple[Section, ...]:
     """Everything an audit says, in the order in which readers need it."""
-    first = brief_section(audit, [*_compared(audit), *_gains(audit)])
+    first = brief_section(audit, [*_compared(audit), *gains(audit)])
     return (first, *further_sections(audit))
 
 
 def brief(audit: Audit) -> Section:
     """What terminal and card show: one screen for two groups."""
     rates = [rate_block(audit, view) for view in audit.views]
-    searched = [] if audit.subgroups is None else [_subgroups(audit.subgroups)]
-    return brief_section(audit, [*_gains(audit), *rates, *remarks(audit), *searched])
+    searched = [] if audit.subgroups is None else [audit.subgroups.block]
+    return brief_section(audit, [*gains(audit), *rates, *remarks(audit), *searched])
 
 
 def brief_section(audit: Audit, blocks: Iterable[Block]) -> Section:
@@ -73,24 +73,17 @@ def brief_section(audit: Audit, blocks: Iterable[Block]) -> Section:
     return Section(SUMMARY, title, conclusion(audit), tuple(blocks))
 
 
-def comparison_section(audit: Audit, title: str, sentences: Sequence[str]) -> Section:
-    """How two systems differ: who gets a different decision comes first."""
-    verdicts = verdict_block("Verdicts", audit, audit.findings)
-    rates = [rate_block(audit, view)._replace(chart="") for view in audit.views]
-    return Section(SUMMARY, title, sentences, (_sides(audit), *_gains(audit), verdicts, *rates))
-
-
 def further_sections(audit: Audit) -> list[Section]:
     """What follows the summary: groups, verdicts, scores and subgroups, and the method."""
     groups = [rate_block(audit, view) for view in audit.views]
-    groups += [] if audit.baseline is None else [_sides(audit)]
+    groups += [] if audit.baseline is None else [sides(audit)]
     if audit.impact_table is not None:
         groups += audit.impact_table.blocks(audit.impact_table.notes)
     groups.append(_named_figures(audit))
     verdicts = [*verdict_blocks(audit), *remarks(audit)]
     verdicts += [level_block(finding, place) for place, finding in enumerate(audit.findings)]
     details = [_scores(audit, view) for view in audit.views if len(audit.score_frames["scores"])]
-    details += [] if audit.subgroups is None else [_subgroups(audit.subgroups)]
+    details += [] if audit.subgroups is None else [audit.subgroups.block]
     rest = [
         Section(GROUPS, "How each group is treated", (), groups),
         Section(VERDICTS, "The verdict on each measure", (), verdicts),
@@ -100,7 +93,7 @@ def further_sections(audit: Audit) -> list[Section]:
     return [section for section in rest if section.blocks]
 
 
-def _gains(audit: Audit) -> list[Block]:
+def gains(audit: Audit) -> list[Block]:
     """Who gained and lost by the measures of the verdict, in people, and what it costs.
 
     Only sure changes count.
@@ -127,6 +120,20 @@ def _gains(audit: Audit) -> list[Block]:
     return [Block("Who gained, who lost, at what price", sentences=sentences)]
 
 
+def severity(finding: Finding) -> float:
+    """How far the figure of a verdict lies beyond what is fair, to name the worst of several."""
+    value, limit = finding.judgement.value, finding.tolerance
+    if math.isnan(value):
+        return float("inf")
+    return limit.value - value if limit.kind == "ratio" else value - limit.value
+
+
+def deciding(audit: Audit) -> tuple[list[Finding], Finding]:
+    """The findings that decide the verdict, and the worst of them."""
+    decisive = [finding for finding in audit.asked if finding.verdict == audit.verdict]
+    return decisive, max(decisive, key=severity)
+
+
 def compared_values(audit: Audit) -> dict[str, Any] | None:
     """The rates that the conclusion is about, before and now; of several labels the worst one's.
 
@@ -134,7 +141,7 @@ def compared_values(audit: Audit) -> dict[str, Any] | None:
     happens to them, and "reference" what each rate is compared with (NaN if with each other). None
     for measures that compare something else.
     """
-    _, finding = words.deciding(audit)
+    _, finding = deciding(audit)
     comparison, table, level = finding.comparison, finding.table, finding.levels
     if np.isnan(level).all() or (comparison.group < 0).all():
         return None
@@ -228,7 +235,7 @@ def _phrase(comparison: Comparison, cell: int, groups: Groups) -> tuple[str, str
 
 def conclusion(audit: Audit) -> tuple[str, ...]:
     """What the audit found, in a few sentences: the rates, the verdict, the accuracy."""
-    (deciding, finding), values = words.deciding(audit), compared_values(audit)
+    (decisive, finding), values = deciding(audit), compared_values(audit)
     # Rows of unknown group are in no comparison.
     table, n_rows = finding.table, audit.table.n_rows
     n_known = table.n_rows + (0 if table.others is None else table.others.n_rows)
@@ -253,7 +260,7 @@ def conclusion(audit: Audit) -> tuple[str, ...]:
         verdict = _verdict_sentence(finding, values, rates, is_small=ratio < 1)
         sentences = [_rates_sentence(finding, values, rates, ratio), f"{verdict} ({rows})."]
     sentences = [_useless(audit), *sentences, _passing(audit)]
-    sentences += [_other_findings(audit, deciding), _accuracy(audit)]
+    sentences += [_other_findings(audit, decisive), _accuracy(audit)]
     return tuple(sentence for sentence in (*sentences, _not_judged(audit)) if sentence)
 
 
@@ -325,18 +332,18 @@ def _passing(audit: Audit) -> str:
     )
 
 
-def _other_findings(audit: Audit, deciding: Sequence[Finding]) -> str:
+def _other_findings(audit: Audit, decisive: Sequence[Finding]) -> str:
     """How many comparisons there are, if the verdict rests on several."""
     if len(audit.asked) == 1:
         return ""
     verdict = JUDGED.get(audit.verdict, audit.verdict)
-    if len(deciding) == len(audit.asked):
+    if len(decisive) == len(audit.asked):
         closest = "; this one is the closest to the limit" if audit.verdict == FAIR else ""
-        every = "Both" if len(deciding) == 2 else f"All {len(deciding)}"
+        every = "Both" if len(decisive) == 2 else f"All {len(decisive)}"
         return f"{every} comparisons are {verdict}{closest}."
-    names = list(dict.fromkeys(words.in_the_middle(finding.measure) for finding in deciding))
-    are = "is" if len(deciding) == 1 else "are"
-    of = f"{len(deciding)} of {len(audit.asked)} comparisons"
+    names = list(dict.fromkeys(words.in_the_middle(finding.measure) for finding in decisive))
+    are = "is" if len(decisive) == 1 else "are"
+    of = f"{len(decisive)} of {len(audit.asked)} comparisons"
     return f"{of} {are} {verdict}: {words.conjoined(names)}."
 
 
@@ -372,9 +379,9 @@ def _useless(audit: Audit) -> str:
 def _not_judged(audit: Audit) -> str:
     """How many people are in groups too small to judge."""
     views = dict.fromkeys(f.attribute for f in audit.asked if f.attribute in audit.views)
-    small = {view: int(audit.views[view].size[~audit.judged(view)].sum()) for view in views}
+    small = {view: int(audit.views[view].size[~audit.judged[view]].sum()) for view in views}
     people = [
-        f"{words.people_of(n)} in groups by {view} of fewer than {audit.least_rows(view):,} rows"
+        f"{words.people_of(n)} in groups by {view} of fewer than {audit.least_rows[view]:,} rows"
         for view, n in small.items()
         if n
     ]
@@ -508,7 +515,7 @@ def _by_group(
 
     If there are many groups, the largest come first. A dagger marks those that are not judged.
     """
-    table, judged = audit.views[view], audit.judged(view)
+    table, judged = audit.views[view], audit.judged[view]
     order = np.arange(len(table.size))
     if len(order) > MANY_GROUPS:
         order = np.argsort(-table.size, kind="stable")
@@ -528,7 +535,7 @@ def rate_block(audit: Audit, view: str) -> Block:
 
     Of two labels they are those of the desirable one; of more the accuracy and the recalls.
     """
-    table, judged, desirable = audit.views[view], audit.judged(view), audit.desirable_indices
+    table, judged, desirable = audit.views[view], audit.judged[view], audit.desirable_indices
     if len(audit.labels) == 2:
         label = audit.shown_labels[0]
         wanted = [(r, -1 if r == "accuracy" else label, title) for r, title in RATES.items()]
@@ -547,7 +554,7 @@ def rate_block(audit: Audit, view: str) -> Block:
             columns.append(("impact\nratio", [*(number(ratio, 2) for ratio in ratios), ""]))
     sentences = []
     if not judged.all():
-        least = words.n_of(audit.least_rows(view), "row")
+        least = words.n_of(audit.least_rows[view], "row")
         sentences.append(f"† not judged: fewer than {least}.")
     if len(audit.labels) > MOST_LABELS:
         sentences.append(f"... {words.n_of(len(audit.labels) - MOST_LABELS, 'more label')}.")
@@ -604,7 +611,7 @@ def _named_figures(audit: Audit) -> Block:
     return Block(title, columns, cells, (words.FIGURES_NOTE,))
 
 
-def _sides(audit: Audit) -> Block:
+def sides(audit: Audit) -> Block:
     """Who gets another prediction, the most people first."""
     groups = audit.table.groups
     people = dict(zip(groups.names, words.people_names(groups), strict=True))
@@ -639,25 +646,6 @@ def _scores(audit: Audit, view: str) -> Block:
     notes = [scores.METHOD, *([scores.CALIBRATION] if is_calibrated else [])]
     title = f"Scores by {view}"
     return _by_group(audit, view, title, columns, sentences=notes, chart="scores")
-
-
-def _subgroups(search: subgroups.SubgroupSearch) -> Block:
-    rows = [
-        [
-            one.name,
-            subgroups.rate_name(one),
-            f"{one.rows:,}",
-            percent(one.rate),
-            percent(one.overall),
-            f"{one.gap:+.3f}",
-            f"{one.low:+.2f} to {one.high:+.2f}",
-            "yes" if one.is_confirmed else "no",
-        ]
-        for one in search.subgroups
-    ] or [["none with enough rows", *"-------"]]
-    columns = ("subgroup", "rate", "rows", "there", "overall", "gap", "interval", "confirmed")
-    notes, title = (search.sentence, subgroups.ABOUT), "Subgroups with large gaps"
-    return Block(title, columns, rows, notes, texts=2)
 
 
 def _method(audit: Audit) -> Section:

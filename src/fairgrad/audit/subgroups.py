@@ -19,11 +19,13 @@ from scipy.special import ndtri
 from fairgrad.audit import words
 from fairgrad.audit.comparisons import compare
 from fairgrad.audit.counts import CountTable
+from fairgrad.audit.record import SUBGROUP_COLUMNS
 from fairgrad.audit.verdicts import Finding, VerdictRule
 from fairgrad.checks import check_number
 from fairgrad.columns import as_columns
 from fairgrad.groups import GroupedRows, count_rows, least_rows
 from fairgrad.splitting import hold_out
+from fairgrad.text import Block
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -44,11 +46,6 @@ OPPOSITE = 0.9
 FIRST = 3
 """So many are listed even if none stands out of the noise."""
 
-COLUMNS = [
-    "subgroup",
-    *("conditions", "measure", "label", "rows", "searched_gap", "rate", "overall"),
-    *("gap", "low", "high", "confirmed"),
-]
 ABOUT = (
     "This is a search, not a verdict: it shows where to look. Subgroups were searched in one half "
     "of the rows. Their gaps (the subgroup's rate minus the overall rate) were measured in the "
@@ -165,6 +162,14 @@ class Subgroup:
         return " and ".join(f"{column}={value}" for column, value in self.conditions)
 
     @property
+    def rate_name(self) -> str:
+        """The rate it was found by."""
+        if self.label is None:
+            return "accuracy"
+        is_selection = self.measure in {"demographic_parity", "four_fifths_rule"}
+        return f"{'selected' if is_selection else 'recall of'} {self.label}"
+
+    @property
     def is_confirmed(self) -> bool:
         """Whether the interval of the gap excludes 0."""
         return self.low > 0 or self.high < 0
@@ -208,7 +213,7 @@ class SubgroupSearch:
             for one in self.subgroups
         ]
         # Labels as they are: pandas would turn integers beside None into floats.
-        return pd.DataFrame(rows, columns=COLUMNS, dtype=object).infer_objects()
+        return pd.DataFrame(rows, columns=SUBGROUP_COLUMNS, dtype=object).infer_objects()
 
     @property
     def about(self) -> dict[str, Any]:
@@ -227,6 +232,26 @@ class SubgroupSearch:
             f"{words.n_of(self.least, 'row')}. {sure} of {words.n_of(len(self.subgroups), 'gap')} "
             f"listed were confirmed on the other {self.n_confirming:,}."
         )
+
+    @property
+    def block(self) -> Block:
+        """The subgroups as a table, and how they were found."""
+        rows = [
+            [
+                one.name,
+                one.rate_name,
+                f"{one.rows:,}",
+                words.percent(one.rate),
+                words.percent(one.overall),
+                f"{one.gap:+.3f}",
+                f"{one.low:+.2f} to {one.high:+.2f}",
+                "yes" if one.is_confirmed else "no",
+            ]
+            for one in self.subgroups
+        ] or [["none with enough rows", *"-------"]]
+        columns = ("subgroup", "rate", "rows", "there", "overall", "gap", "interval", "confirmed")
+        title, notes = "Subgroups with large gaps", (self.sentence, ABOUT)
+        return Block(title, columns, rows, notes, texts=2)
 
 
 class _Rate(NamedTuple):
@@ -431,11 +456,3 @@ def _confirmed(
         return (np.nan,) * 3 + (-1.0, 1.0)
     low, high = (float(end[at]) for end in finding.level_intervals)
     return value, value - gap, gap, low, high
-
-
-def rate_name(one: Subgroup) -> str:
-    """The rate a subgroup was found by."""
-    if one.label is None:
-        return "accuracy"
-    is_selection = one.measure in {"demographic_parity", "four_fifths_rule"}
-    return f"{'selected' if is_selection else 'recall of'} {one.label}"

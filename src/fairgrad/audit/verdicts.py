@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -321,6 +321,17 @@ class Finding:
         from fairgrad.audit.forecast import rows_needed  # noqa: PLC0415 - it imports this module
 
         return rows_needed(self)
+
+
+def sharing_error(findings: list[Finding]) -> list[Finding]:
+    """The findings, of which those of the verdict share its error for "unfair"."""
+    asked = [finding for finding in findings if finding.is_asked]
+    if len(asked) < 2 or UNFAIR not in {one.verdict for one in asked}:
+        return findings
+    # A finding that is not unfair by itself is not unfair among others, whatever its p-value.
+    p = [one.p_values[1] if one.verdict == UNFAIR else 1.0 for one in asked]
+    shares = iter(holm_shares(p, asked[0].alpha))
+    return [replace(one, unfair_share=next(shares)) if one.is_asked else one for one in findings]
 
 
 def attainable_tolerance(findings: Sequence[Finding]) -> float | None:

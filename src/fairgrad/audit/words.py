@@ -117,20 +117,6 @@ def in_the_middle(measure: str) -> str:
     return name[0].lower() + name[1:] if measure in DEFINITIONS else name
 
 
-def severity(finding: Finding) -> float:
-    """How far the figure of a verdict lies beyond what is fair, to name the worst of several."""
-    value, limit = finding.judgement.value, finding.tolerance
-    if math.isnan(value):
-        return float("inf")
-    return limit.value - value if limit.kind == "ratio" else value - limit.value
-
-
-def deciding(audit: Audit) -> tuple[list[Finding], Finding]:
-    """The findings that decide the verdict, and the worst of them."""
-    decisive = [finding for finding in audit.asked if finding.verdict == audit.verdict]
-    return decisive, max(decisive, key=severity)
-
-
 def in_words(finding: Finding) -> str:
     """What is still fair, in words."""
     kind, value = finding.tolerance.kind, finding.tolerance.value
@@ -392,8 +378,8 @@ def not_judged(audit: Audit) -> str:
     by_view: list[str] = []
     all_small: dict[int, list[str]] = {}
     for name, view in audit.views.items():
-        least, small = audit.least_rows(name), ~audit.judged(name) & (view.size > 0)
-        if audit.judged(name).all() and (view.size[view.size > 0] < least).any():
+        least, small = audit.least_rows[name], ~audit.judged[name] & (view.size > 0)
+        if audit.judged[name].all() and (view.size[view.size > 0] < least).any():
             all_small.setdefault(least, []).append(name)
         if small.any():
             people = people_names(view.groups)
@@ -490,8 +476,9 @@ def empty_groups(columns: Mapping[str, Any], table: CountTable) -> str:
             series = pd.Series(column)
             unused = series.cat.categories.difference(list(series.dropna().unique()))
             names += [f"{name}={value}" for value in unused]
-    text = f"These groups have no rows, so there are no figures for them: {listed(names)}."
-    return text if names else ""
+    if not names:
+        return ""
+    return f"These groups have no rows, so there are no figures for them: {listed(names)}."
 
 
 def constant_predictions(table: CountTable) -> str:
