@@ -134,7 +134,7 @@ def test_changes_of_rates_are_their_differences(draw, measure, given, n_labels):
         d.y, d.pred, s, On("sex", measure, within=given), baseline=other.pred, y_desirable=[1]
     )
     (change,) = audit.changes
-    moved = change.moves.of_cells(change.after.comparison)
+    moved = change.moved()
     before, after = change.before.comparison.cells, change.after.comparison.cells
     np.testing.assert_allclose(moved[0] - moved[1], after.hits - before.hits, atol=1e-9)
     assert audit.summary()

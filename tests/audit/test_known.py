@@ -162,7 +162,7 @@ def test_the_report_says_how_many_groups_are_known_and_what_is_assumed() -> None
     assert "random sample" in text
     moved = audit.moves
     assert moved is not None
-    assert moved.up.rows.sum() == pytest.approx((y != h).sum(), rel=0.02)
+    assert moved[0].rows.sum() == pytest.approx((y != h).sum(), rel=0.02)
     weights = Membership(p, known_probability=np.full(len(y), 0.15))
     assert "how likely each was to be known" in parity(y, h, seen, weights).to_markdown()
     wide = parity(y, h, seen, Membership(p, difference=0.07)).to_markdown()

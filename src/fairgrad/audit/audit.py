@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from fairgrad.audit import comparisons, record, sections, words
-from fairgrad.audit.changes import Change, Moves
+from fairgrad.audit.changes import Change, count_moves
 from fairgrad.audit.counts import (
     CountTable,
     RowCounts,
@@ -519,23 +519,18 @@ class Audit(ShownAndWritten):
 
         No rows without scores, without true labels to compare them with, and of counted rows.
         """
-        of_labels = {}
-        if self.score is not None and self.has_labels and self.counts is None:
-            score, is_one = self.score, self.score.ndim == 1
-            of_labels = {at: score if is_one else score[:, at] for at in self.shown_labels}
-        views = {name: view.groups.attributes for name, view in self.views.items()}
-        return score_frames(self.rows, of_labels, views, self.alpha)
+        return score_frames(self)
 
     @cached_property
-    def moves(self) -> Moves | None:
+    def moves(self) -> list[CountTable] | None:
         """The rows whose prediction differs from the baseline's; None without a baseline."""
         if self.baseline is None:
             return None
         rows, both = self.counted_rows, (self.baseline.predicted, self.predicted)
         if self.partly is None or rows.weight is None:
-            return Moves.from_rows(rows, self.times, *both)
+            return count_moves(rows, self.times, *both)
         before, after = (np.repeat(column, len(rows) // len(self.rows)) for column in both)
-        return Moves.from_rows(rows, rows.weight, before, after)
+        return count_moves(rows, rows.weight, before, after)
 
     @cached_property
     def changes(self) -> tuple[Change, ...]:
@@ -547,8 +542,7 @@ class Audit(ShownAndWritten):
             groups = after.table.groups
             tables = [table.view(*groups.attributes) for table in self.moves]
             compared = np.isin(tables[0].groups.names, groups.names)
-            moves = Moves(*(table.take(compared) for table in tables))
-            changes.append(Change(before, after, moves))
+            changes.append(Change(before, after, [table.take(compared) for table in tables]))
         return tuple(changes)
 
     @cached_property

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from fairgrad.audit.intervals import Proportion, impact_ratios, largest_difference, smallest_ratio
+from fairgrad.audit.intervals import Proportion
 from fairgrad.columns import as_columns, as_pandas
 from fairgrad.groups import Floats, GroupedRows, Groups, Ints, count_rows, group_rows
 
@@ -27,15 +27,6 @@ if TYPE_CHECKING:
     from fairgrad.audit.known import SoftCells
 
 POSITIVES, FALSE_ALARMS = "true_positive_rate", "false_positive_rate"
-GAP_RATES = {
-    "demographic_parity": ("selection_rate",),
-    "equalized_odds": (POSITIVES, FALSE_ALARMS),
-    "equal_opportunity": (POSITIVES,),
-    "accuracy": ("accuracy",),
-}
-"""Each family of named differences and ratios, and the rates whose worst gap it reports."""
-
-
 OVERALL = "overall"
 """Stands for everyone where groups are listed."""
 
@@ -311,54 +302,6 @@ def predicted_labels(rows: GroupedRows, y_pred: Any, argument: str) -> Ints:
             f"{argument}: expected one value per row of y_true ({len(rows)}), got {len(index)}."
         )
     return index
-
-
-class GroupGap(NamedTuple):
-    """A difference or ratio between groups that is known by name, with its interval.
-
-    Groups are compared with each other; levels compare each group with everyone.
-
-    Attributes:
-        name: as fairlearn calls it.
-        label: index of the label it treats as positive, -1 for none.
-        value: NaN if fewer than two groups have the rate.
-        low: lower end of the interval.
-        high: upper end.
-    """
-
-    name: str
-    label: int
-    value: float
-    low: float
-    high: float
-
-
-def group_gaps(table: CountTable, labels: Sequence[int], alpha: float) -> list[GroupGap]:
-    """All named differences and ratios, for each of these labels as the positive one.
-
-    Of several rates of a family, they are of the worst one.
-    """
-    gaps = []
-    for family, names in GAP_RATES.items():
-        if not table.rates.keys() >= set(names):  # needs true labels
-            continue
-        for label in [-1] if family == "accuracy" else labels:
-            rates = [table.rates[name].row(label) for name in names]
-            rates = [rate.pick(rate.total > 0) for rate in rates if (rate.total > 0).sum() > 1]
-            difference = ratio = (float("nan"), 0.0, 1.0)
-            if rates:
-                largest = max(float(np.ptp(rate.value)) for rate in rates)
-                low, high = map(float, largest_difference(rates, alpha / 2))
-                difference = (largest, low, high)
-            # 0 / 0 says nothing: where nobody has the rate the ratio is not defined.
-            rated = [rate for rate in rates if rate.value.max() > 0]
-            if rated:
-                smallest = min(float(impact_ratios(rate.value).min()) for rate in rated)
-                low, high = map(float, smallest_ratio(rated, alpha / 2))
-                ratio = (smallest, low, high)
-            gaps.append(GroupGap(f"{family}_difference", label, *difference))
-            gaps.append(GroupGap(f"{family}_ratio", label, *ratio))
-    return gaps
 
 
 def read_counts(

@@ -24,8 +24,9 @@ import pandas as pd
 
 import fairgrad
 from fairgrad.audit import sections, words
-from fairgrad.audit.changes import Moves, change_interval
-from fairgrad.audit.counts import OVERALL, group_gaps
+from fairgrad.audit.changes import change_interval, moved
+from fairgrad.audit.counts import FALSE_ALARMS, OVERALL, POSITIVES, rate_masks
+from fairgrad.audit.intervals import impact_ratios, largest_difference, smallest_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -160,7 +161,13 @@ def used_versions() -> dict[str, str]:
     return versions
 
 
-FIGURES = ["attribute", "figure", "label", "value", "low", "high", "judged"]
+GAP_RATES = {
+    "demographic_parity": ("selection_rate",),
+    "equalized_odds": (POSITIVES, FALSE_ALARMS),
+    "equal_opportunity": (POSITIVES,),
+    "accuracy": ("accuracy",),
+}
+"""Each family of named differences and ratios, and the rates whose worst gap it reports."""
 SUBGROUP_COLUMNS = [
     "subgroup",
     *("conditions", "measure", "label", "rows", "searched_gap", "rate", "overall"),
@@ -281,14 +288,40 @@ def figures_frame(audit: Audit) -> pd.DataFrame:
     """
     rows: list[tuple[Any, ...]] = []
     for name, view in audit.views.items():
-        gaps = group_gaps(view, audit.shown_labels, audit.alpha)
-        judged = group_gaps(view.take(audit.judged[name]), audit.shown_labels, audit.alpha)
-        pairs = zip(gaps, judged, strict=True)
-        rows += [(name, *gap, of_judged.value) for gap, of_judged in pairs]
-    frame = pd.DataFrame(rows, columns=FIGURES)
+        gaps = _gaps(view, audit)
+        judged = (value for *_, value, _, _ in _gaps(view.take(audit.judged[name]), audit))
+        rows += [(name, *gap, value) for gap, value in zip(gaps, judged, strict=True)]
+    columns = ["attribute", "label", "figure", "value", "low", "high", "judged"]
+    frame = pd.DataFrame(rows, columns=columns)
     # Labels as they are: pandas would turn integers beside None into floats.
-    frame["label"] = pd.Series(audit.label_values[frame["label"]], dtype=object)
-    return frame[["attribute", "label", "figure", "value", "low", "high", "judged"]]
+    return frame.assign(label=pd.Series(audit.label_values[frame["label"]], dtype=object))
+
+
+def _gaps(table: CountTable, audit: Audit) -> Iterator[tuple[int, str, float, float, float]]:
+    """The label, name, value and interval of each difference and ratio of a table's groups.
+
+    Groups are compared with each other, as fairlearn does; levels compare them with everyone. Of
+    several rates of a family the worst one counts. NaN if fewer than two groups have the rate.
+    """
+    for family, names in GAP_RATES.items():
+        if not table.rates.keys() >= set(names):  # needs true labels
+            continue
+        for label in [-1] if family == "accuracy" else audit.shown_labels:
+            rates = [table.rates[name].row(label) for name in names]
+            rates = [rate.pick(rate.total > 0) for rate in rates if (rate.total > 0).sum() > 1]
+            difference = ratio = (float("nan"), 0.0, 1.0)
+            if rates:
+                largest = max(float(np.ptp(rate.value)) for rate in rates)
+                low, high = map(float, largest_difference(rates, audit.alpha / 2))
+                difference = (largest, low, high)
+            # 0 / 0 says nothing: where nobody has the rate the ratio is not defined.
+            rated = [rate for rate in rates if rate.value.max() > 0]
+            if rated:
+                smallest = min(float(impact_ratios(rate.value).min()) for rate in rated)
+                low, high = map(float, smallest_ratio(rated, audit.alpha / 2))
+                ratio = (smallest, low, high)
+            yield (label, f"{family}_difference", *difference)
+            yield (label, f"{family}_ratio", *ratio)
 
 
 def changes_frame(audit: Audit) -> pd.DataFrame:
@@ -305,20 +338,20 @@ def changes_frame(audit: Audit) -> pd.DataFrame:
     before, after = audit.baseline.to_frame("rates"), audit.to_frame("rates")
     frame = after[keys].assign(before=before["value"], after=after["value"])
     frame = frame.assign(change=frame["after"] - frame["before"])
-    moved = []
+    ends = []
     for attribute, table, names in _tables(audit):
-        tables = [one.view(*audit.views[attribute].groups.attributes) for one in audit.moves]
+        moves = [one.view(*audit.views[attribute].groups.attributes) for one in audit.moves]
         if names == (OVERALL,):
-            tables = [one.together() for one in tables]
-        moves = Moves(*tables)
+            moves = [one.together() for one in moves]
         for rate, label, row in _rate_rows(audit, table):
             if rate in {"base_rate", "precision"}:
                 # One is the data's own, the other is about other rows each time.
-                moved.append(np.full((4, len(names)), np.nan))
+                ends.append(np.full((4, len(names)), np.nan))
             else:
-                ends = change_interval(moves.of_rate(rate, label), row, audit.alpha)
-                moved.append(np.stack([*ends, *moves.of_rate(rate, label, people=True)]))
-    columns = zip(("low", "high", "up", "down"), np.concatenate(moved, axis=1), strict=True)
+                hits = rate_masks(table.n_labels)[rate][0][[max(label, 0)]]
+                interval = change_interval(moved(moves, hits)[:, 0], row, audit.alpha)
+                ends.append(np.stack([*interval, *moved(moves, hits, people=True)[:, 0]]))
+    columns = zip(("low", "high", "up", "down"), np.concatenate(ends, axis=1), strict=True)
     frame = frame.assign(**dict(columns))
     return frame.assign(net=frame["up"] - frame["down"])
 

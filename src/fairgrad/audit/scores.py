@@ -21,10 +21,11 @@ from fairgrad.columns import as_array
 from fairgrad.groups import count_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
+    from fairgrad.audit.audit import Audit
     from fairgrad.groups import Floats, GroupedRows, Ints
 
 CALIBRATION_BINS, ROC_POINTS = 10, 60
@@ -219,35 +220,25 @@ def _newcombe(area: float, m: float, n: float, z: float) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def score_frames(
-    rows: GroupedRows,
-    scores: Mapping[int, Floats],
-    views: Mapping[str, Sequence[str]],
-    alpha: float,
-) -> dict[str, pd.DataFrame]:
-    """The tables named in `TABLES`: what the scores of each label say about every group.
-
-    Args:
-        rows: labels and groups of the rows.
-        scores: (N,) by the index of the label.
-        views: the attributes of every way of grouping.
-        alpha: 1 - confidence.
-    """
-    labels = rows.groups.labels.tolist()
-    frames: dict[str, list[pd.DataFrame]] = {name: [] for name in TABLES}
-    for label, score in scores.items():
+def score_frames(audit: Audit) -> dict[str, pd.DataFrame]:
+    """The tables named in `TABLES`: what the scores of each label say about every group."""
+    rows, frames = audit.rows, {name: list[pd.DataFrame]() for name in TABLES}
+    scores: Any = audit.score
+    is_usable = scores is not None and audit.has_labels and audit.counts is None
+    for label in audit.shown_labels if is_usable else ():
+        score = scores if scores.ndim == 1 else scores[:, label]
         order = np.argsort(score, kind="stable")
         places = np.linspace(0, len(order) - 1, CALIBRATION_BINS + 1).astype(np.int64)
         edges = np.unique(score[order][places])
         # Only probabilities can be compared with rates.
         bins = edges if edges[0] >= 0 and edges[-1] <= 1 else None
-        for view, attributes in views.items():
-            for name, at in _stretches(rows, order, attributes):
+        for view, table in audit.views.items():
+            for name, at in _stretches(rows, order, table.groups.attributes):
                 weight = 1.0 if rows.weight is None else rows.weight[at]
                 group = RankedScores(score[at], rows.label[at] == label, weight)
-                for kind, table in _of_group(group, bins, alpha).items():
-                    named = pd.Series([labels[label]] * len(table), dtype=object)
-                    frames[kind].append(table.assign(attribute=view, group=name, label=named))
+                for kind, figures in _of_group(group, bins, audit.alpha).items():
+                    named = pd.Series([audit.labels[label]] * len(figures), dtype=object)
+                    frames[kind].append(figures.assign(attribute=view, group=name, label=named))
     return {
         kind: pd.concat(tables, ignore_index=True)[TABLES[kind]]
         if tables

@@ -395,7 +395,7 @@ def _moved_people(change: Change) -> list[tuple[str, bool, str]]:
     """
     comparison, groups = change.after.comparison, change.after.table.groups
     names = words.people_names(groups)
-    up, down = change.moves.of_cells(comparison, people=True)
+    up, down = change.moved(people=True)
     moved = []
     for k in np.flatnonzero(change.direction).tolist():
         net = int(up[k] - down[k])

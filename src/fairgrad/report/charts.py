@@ -45,6 +45,7 @@ RATES = {
 }
 PERCENT = alt.Axis(format=".1~%", tickCount=5)
 SHARE = alt.Axis(format=".0%", tickCount=5)
+DOT: Any = {"filled": True, "opacity": 1}
 X, Y = partial(alt.X, type="quantitative"), partial(alt.Y, type="quantitative")
 """Axes of numbers."""
 NOT_DRAWN = frozenset({"attribute", "measure", "trials", "quantity", "beyond"})
@@ -114,7 +115,7 @@ def _interval_chart(
     """A dot per record, or a bar of these colours, with its interval, a dashed line and a band."""
     ends = {"x": x("low"), "x2": "high:Q"}
     if bars is None:
-        layers = [base.mark_rule(strokeWidth=2), fig.points(base).encode(x=x(value))]
+        layers = [base.mark_rule(strokeWidth=2), base.mark_point(size=70, **DOT).encode(x=x(value))]
         layers[0] = layers[0].encode(**ends)
     else:
         bar = base.mark_bar(opacity=0.85, height={"band": 0.85}).encode(x=x(value), color=bars)
@@ -122,7 +123,7 @@ def _interval_chart(
     if band is not None:
         layers.insert(0, _band(band).encode(x=x("from"), x2="to:Q"))
     if not np.isnan(at):
-        layers.append(fig.rule_at(at).encode(x=x("at")))
+        layers.append(fig.dashed({"at": at}).encode(x=x("at")))
     return alt.layer(*layers)
 
 
@@ -155,7 +156,7 @@ def _line_chart(
     line = fig.told_apart(base.mark_line(strokeWidth=2, clip=True), series, names, strokeDash=dash)
     layers.append(line.encode(y=y(value)))
     if dots:
-        marks = fig.told_apart(fig.points(base, 40), series, names, shape=shape)
+        marks = fig.told_apart(base.mark_point(size=40, **DOT), series, names, shape=shape)
         layers.append(marks.encode(y=y(value)))
     return layers
 
@@ -315,7 +316,8 @@ def score_figures(audit: Audit, view: str) -> list[ReportFigure]:
         x, y = X(fields[0], title=table[fields[0]][0], axis=SHARE), partial(Y, axis=SHARE)
         y = partial(y, title=table[fields[1]][0])
         layers = _line_chart(curves, {}, x, y, fields[1], "group", lines, dots=False)
-        chart = alt.layer(_diagonal(*fields).encode(x=x, y=y(fields[1])), *layers)
+        ideal = fig.dashed(*(dict.fromkeys(fields, end) for end in (0, 1)))
+        chart = alt.layer(ideal.encode(x=x, y=y(fields[1])), *layers)
         more: dict[str, Any] = {"note": some, "by": view}
         figures.append(_figure(
             f"roc-{key}", f"ROC curves{of}", chart, drawn["roc"], table, text, 260, **more
@@ -334,25 +336,18 @@ def score_figures(audit: Audit, view: str) -> list[ReportFigure]:
             y = partial(Y, title="how often it is true", axis=SHARE)
             shown = drawn["calibration"]
             layers = _line_chart(shown, table, x, y, "rate", "group", lines, band=True)
-            ideal = _diagonal("mean_score", "rate").encode(x=x, y=y("rate"))
+            ideal = fig.dashed(*({"mean_score": end, "rate": end} for end in (0, 1)))
             more["note"] = (
                 f"On the dashed line scores are as high as the true rates. {some}".strip()
             )
+            layers.insert(0, ideal.encode(x=x, y=y("rate")))
             figures.append(_figure(
-                f"calibration-{key}", f"Calibration{of}", alt.layer(ideal, *layers),
+                f"calibration-{key}", f"Calibration{of}", alt.layer(*layers),
                 tables["calibration"], table,
                 f"Calibration{of} by {view}: true rates against mean scores in ten bins. "
                 f"Gaps: {text}.", 260, **more,
             ))  # fmt: skip
     return figures
-
-
-def _diagonal(x: str, y: str) -> alt.Chart:
-    """A dashed line from 0 to 1."""
-    line: alt.Chart = alt.Chart(fig.data([{x: end, y: end} for end in (0, 1)])).mark_line(
-        color=fig.var("muted"), strokeDash=[4, 3]
-    )
-    return line
 
 
 def monitor_figures(monitor: Monitor) -> list[ReportFigure]:
@@ -381,7 +376,7 @@ def monitor_figures(monitor: Monitor) -> list[ReportFigure]:
         shown = largest.nlargest(MOST_LEVEL_LINES).index.tolist()
         drawn = [row for row in records if row["name"] in shown]
         layers = _line_chart(drawn, table, x, y, "level", "name", shown, band=True)
-        layers = [fig.rule_at(0.0).encode(y="at:Q"), *layers, turned.encode(x=x)]
+        layers = [fig.dashed({"at": 0.0}).encode(y="at:Q"), *layers, turned.encode(x=x)]
         shaded = ""
         if finding.tolerance.kind == "level":  # ratios do not look at the levels themselves
             limit = finding.tolerance.value
@@ -524,7 +519,7 @@ def _frontier(frontier: FrontierData) -> ReportFigure:
         layers.append(rule.encode(y=ends, y2="accuracy_high:Q"))
     if "unfairness_low" in records[0]:
         layers.append(rule.encode(x=alt.X("unfairness_low:Q"), x2="unfairness_high:Q"))
-    dots = base.mark_point(filled=True, opacity=1, cursor="pointer").encode(
+    dots = base.mark_point(**DOT, cursor="pointer").encode(
         size=alt.when("datum.point === shown").then(alt.value(190)).otherwise(alt.value(80))
     )
     dots = fig.told_apart(dots, "series", methods, shape=fig.series(alt.Shape, "series", methods))
@@ -559,7 +554,7 @@ def _rates(frontier: FrontierData) -> ReportFigure:
     groups, kinds = (list(dict.fromkeys(row[key] for row in records)) for key in ("group", "rate"))
     table: Table = {"group": ("group", str), "rate": ("rate", str), "value": ("value", percent)}
     base = _told(records, table).transform_filter("datum.point === shown")
-    chart = fig.points(base, 80).encode(
+    chart = base.mark_point(size=80, **DOT).encode(
         x=X("value", title=None, axis=SHARE, scale=alt.Scale(domain=[0, 1])),
         y=fig.groups_axis(groups),
         color=fig.series(alt.Color, "rate", kinds),
@@ -635,7 +630,7 @@ def history_figures(history: Any) -> list[ReportFigure]:
             continue
         names = list(dict.fromkeys(row["name"] for row in records))
         layers = _line_chart(records, table, x, partial(Y, title=None), "value", "name", names)
-        chart = alt.layer(fig.rule_at(0.0).encode(y="at:Q"), *layers)
+        chart = alt.layer(fig.dashed({"at": 0.0}).encode(y="at:Q"), *layers)
         last = max(row["epoch"] for row in records)
         at_end = [f"{r['name']} {number(r['value'])}" for r in records if r["epoch"] == last]
         alt_text = f"{title} over {int(last)} epochs; at the end: {'; '.join(at_end)}."

@@ -198,16 +198,11 @@ def _lines(name: str) -> list[str]:
     return textwrap.wrap(name, LABEL_LETTERS, max_lines=LABEL_LINES, placeholder="…") or [name]
 
 
-def points(base: alt.Chart, size: int = 70) -> alt.Chart:
-    """A filled mark per record."""
-    marked: alt.Chart = base.mark_point(filled=True, size=size, opacity=1)
-    return marked
-
-
-def rule_at(value: float) -> alt.Chart:
-    """A dashed line; the field is called "at"."""
-    line = alt.Chart(data([{"at": value}]))
-    marked: alt.Chart = line.mark_rule(color=var("muted"), strokeDash=[4, 3])
+def dashed(*points: Mapping[str, float]) -> alt.Chart:
+    """A dashed line: between points, or at the value of a single one across the whole chart."""
+    line = alt.Chart(data(points))
+    mark = line.mark_rule if len(points) == 1 else line.mark_line
+    marked: alt.Chart = mark(color=var("muted"), strokeDash=[4, 3])
     return marked
 
 
