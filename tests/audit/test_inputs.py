@@ -5,6 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fairgrad import audit as audit_room
 from fairgrad import fairness_levels
 from fairgrad.audit import Audit
 from fairgrad.measures import On
@@ -158,3 +159,18 @@ def test_thousands_of_groups_are_no_problem():
 def test_the_audit_needs_no_torch():
     code = "import fairgrad.audit, sys; sys.exit('torch' in sys.modules or 'altair' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_what_an_audit_does_not_need_is_loaded_on_first_use():
+    code = (
+        "import sys, fairgrad.audit as audit\n"
+        "print(*[n for n in ('compare', 'impact', 'monitor', 'subgroups', 'known')"
+        " if f'fairgrad.audit.{n}' in sys.modules])\n"
+        "assert {*audit.__all__} <= {*dir(audit)}\n"
+        "from fairgrad.audit import *\n"
+        "print(Monitor.__module__, *(name for name in audit.__all__ if name not in globals()))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.splitlines() == ["", "fairgrad.audit.monitor"]
+    with pytest.raises(AttributeError, match=r"'fairgrad\.audit' has no attribute 'Moniter'"):
+        _ = audit_room.Moniter

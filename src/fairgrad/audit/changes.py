@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fairgrad.audit.counts import CountTable, RowCounts
+from fairgrad.audit.counts import CountTable, RowCounts, rate_masks
 from fairgrad.audit.intervals import Interval, Proportion, paired_difference
 
 if TYPE_CHECKING:
@@ -58,11 +58,11 @@ def moved(moves: Sequence[CountTable], hits: NDArray[np.bool_], *, people: bool 
     return counted
 
 
-def change_interval(moved: Floats, rate: Proportion, alpha: float) -> Interval:
+def change_interval(rows: Floats, rate: Proportion, alpha: float) -> Interval:
     """The interval of each rate's change, (2, K) rows up and down; [-1, 1] without rows."""
     total = np.where(rate.total > 0, rate.total, 1.0)
     trials = np.where(rate.total > 0, rate.trials, 0.0)
-    return paired_difference(moved[UP] / total, moved[DOWN] / total, trials, alpha)
+    return paired_difference(rows[UP] / total, rows[DOWN] / total, trials, alpha)
 
 
 def accuracy_change(audit: Audit) -> tuple[float, float, float, int]:
@@ -73,10 +73,11 @@ def accuracy_change(audit: Audit) -> tuple[float, float, float, int]:
     if audit.baseline is None or audit.moves is None or not audit.has_labels:
         return float("nan"), float("nan"), float("nan"), 0
     everyone = audit.table.together().rates["accuracy"]
-    moves, is_right = [table.together() for table in audit.moves], np.eye(len(audit.labels)) > 0
-    ends = change_interval(moved(moves, is_right[None])[:, 0], everyone, audit.alpha)
+    moves = [table.together() for table in audit.moves]
+    is_right, _ = rate_masks(len(audit.labels))["accuracy"]
+    ends = change_interval(moved(moves, is_right)[:, 0], everyone, audit.alpha)
     change = audit.accuracy - audit.baseline.accuracy
-    up, down = moved(moves, is_right[None], people=True)[:, 0, 0]
+    up, down = moved(moves, is_right, people=True)[:, 0, 0]
     return change, float(ends.low[0]), float(ends.high[0]), int(up - down)
 
 

@@ -46,6 +46,7 @@ RATES = {
 PERCENT = alt.Axis(format=".1~%", tickCount=5)
 SHARE = alt.Axis(format=".0%", tickCount=5)
 DOT: Any = {"filled": True, "opacity": 1}
+"""How a mark of a record looks."""
 X, Y = partial(alt.X, type="quantitative"), partial(alt.Y, type="quantitative")
 """Axes of numbers."""
 NOT_DRAWN = frozenset({"attribute", "measure", "trials", "quantity", "beyond"})
