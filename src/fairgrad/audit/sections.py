@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from fairgrad.audit.changes import Change
     from fairgrad.audit.comparisons import Comparison
     from fairgrad.audit.verdicts import Finding
-    from fairgrad.groups import Floats, Groups
+    from fairgrad.groups import Groups
 
 SUMMARY, GROUPS, VERDICTS, DETAILS, METHOD = "summary", "groups", "verdicts", "details", "method"
 MANY_GROUPS, MOST_LABELS, MOST_GAINS = 12, 12, 6
@@ -142,7 +142,8 @@ def compared_values(audit: Audit) -> dict[str, Any] | None:
     for measures that compare something else.
     """
     _, finding = deciding(audit)
-    comparison, table, level = finding.comparison, finding.table, finding.levels
+    comparison, table, rule = finding.comparison, finding.table, finding.tolerance
+    level = finding.levels
     if np.isnan(level).all() or (comparison.group < 0).all():
         return None
     by_cell = len(level) == len(comparison.cells.total)
@@ -153,19 +154,24 @@ def compared_values(audit: Audit) -> dict[str, Any] | None:
         cell = int(np.flatnonzero(comparison.cell_group == comparison.group[cell])[0])
     cells = np.flatnonzero(comparison.block == comparison.block[cell])
     rate = comparison.cells.pick(cells).value
-    reference, ratios = float("nan"), impact_ratios(rate, reference=comparison.reference)
-    if by_cell and finding.tolerance.kind != "ratio":
+    reference, fair = float("nan"), (0.0, 1.0)
+    if by_cell and rule.kind != "ratio":
         worst = int(np.nanargmax(np.abs(level[cells])))
         reference = float(rate[worst] - level[cells][worst])
+        least, most = rule.fair_levels(comparison)
+        fair = reference + least[cells[0]], reference + most[cells[0]]
     else:
+        ratios = impact_ratios(rate, reference=comparison.reference)
         worst = int(np.nanargmin(ratios)) if not np.isnan(ratios).all() else 0
+        if rule.kind == "ratio":
+            fair = rule.value * float(np.nanmax(rate)), 1.0
     people, against = words.people_names(table.groups), "the overall rate"
     if comparison.reference >= 0:
         against = f"the rate of {people[comparison.reference]}"
     names = [people[g] for g in comparison.cell_group[cells]]
     among, predicate = _phrase(comparison, cells[0], table.groups)
     of = f" among people {among}" if among else ""
-    fair_low, fair_high = _fair_rates(finding, cells[0], rate, reference)
+    fair_low, fair_high = (float(np.clip(end, 0.0, 1.0)) for end in fair)
     records = []
     for when, shown in (("before", audit.baseline), ("now", audit)):
         if shown is not None:
@@ -204,20 +210,6 @@ def _compared(audit: Audit) -> list[Block]:
             rows.append([row["group"], *was, percent(row["rate"]), interval])
     columns = ("group", *(["before", "now"] if before else ["rate"]), "interval")
     return [Block(values["title"], columns, rows, chart="compared")]
-
-
-def _fair_rates(finding: Finding, cell: int, rate: Floats, reference: float) -> list[float]:
-    """The least and the greatest fair rate."""
-    rule, comparison = finding.tolerance, finding.comparison
-    ends = reference - rule.value, reference + rule.value
-    if rule.kind == "ratio":
-        ends = rule.value * float(np.nanmax(rate)), 1.0
-    elif rule.kind == "bounds":
-        low, high = comparison.bounds
-        ends = reference + low[cell], reference + high[cell]
-    if math.isnan(ends[0]):
-        ends = 0.0, 1.0
-    return [float(np.clip(end, 0.0, 1.0)) for end in ends]
 
 
 def _phrase(comparison: Comparison, cell: int, groups: Groups) -> tuple[str, str]:
