@@ -108,7 +108,7 @@ def finding(measure: str, counts: Floats) -> Finding:
     """What the audit finds in (G, L, L) counts."""
     table = CountTable(groups_of(counts.sum(axis=2)), counts, counts, counts)
     comparison = compare(measure, table, (1,))
-    rule = AskedMeasure(measure, (), TOLERANCE).rule(comparison)
+    rule = AskedMeasure(measure, measure, (), TOLERANCE).rule(comparison)
     return Finding(measure, "s", table, comparison, rule, ALPHA)
 
 
