@@ -17,6 +17,7 @@ from fairgrad import dual
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from fairgrad.groups import Ints
     from fairgrad.torch.cells import CellLookup
 
 Arguments = ParamSpec("Arguments")
@@ -76,24 +77,12 @@ def prepare(constants: dual.Constants, lookup: CellLookup | None = None) -> tupl
         The problem, and the memory that it reads; both have to be kept while it is used.
     """
     n_sides, n_levels = constants.bound.shape
-    n_cells = len(constants.per_share)
-    arrays = [
-        constants.c0,
-        constants.value,
-        constants.share,
-        constants.bound,
-        constants.floor,
-        constants.ceiling,
-        constants.per_share,
-        np.full(n_levels, constants.fairness_rate, dtype=np.float64),
-        np.full(n_levels, constants.proportional_rate, dtype=np.float64),
-        np.full(n_cells, constants.error_memory, dtype=np.float64),
-        np.full(n_cells, constants.least_weight, dtype=np.float64),
-        constants.row,
-        constants.cell,
-        constants.block,
-    ]
-    arrays = [None if array is None else np.ascontiguousarray(array) for array in arrays]
+    n_cells, auto = len(constants.per_share), constants.auto
+    # From one entry to the next, row and cell mostly grow by 1 in this order: loops over such
+    # diagonals look up neither. Levels of a block mostly stand together, too.
+    order = np.lexsort((constants.row, constants.cell - constants.row))
+    row, cell, place = constants.row[order], constants.cell[order], np.arange(len(order))
+    diagonals, blocks = _runs(row - place, cell - place), _runs(constants.block)
     n_slots, n_columns, tables, entries = n_cells, 0, [], []
     if lookup is not None:
         n_slots, n_columns = lookup.n_slots, len(lookup.columns)
@@ -102,7 +91,27 @@ def prepare(constants: dual.Constants, lookup: CellLookup | None = None) -> tupl
             own = torch.empty(0) if table is None else lookup.get_buffer(table.name).detach()
             tables.append((0 if table is None else table.first, len(own), own.data_ptr()))
             entries.append(own)
-    auto = constants.auto
+    floor = -np.inf if constants.floor is None else constants.floor
+    ceiling = np.inf if constants.ceiling is None else constants.ceiling
+    # These two are the same in all cells of a problem.
+    error_memory = np.full(n_cells, constants.error_memory).reshape(constants.n_label_rows, -1)
+    least_weight = np.full(n_cells, constants.least_weight).reshape(constants.n_problems, -1)
+    arrays = [
+        constants.value[order],
+        constants.share,
+        constants.room,
+        np.full((n_sides, n_levels), floor),
+        np.full(n_levels, ceiling),
+        constants.per_share,
+        np.full(n_levels, constants.fairness_rate),
+        np.full(n_levels, constants.proportional_rate),
+        error_memory[:, 0],
+        least_weight[:, 0],
+        np.column_stack([diagonals, row[diagonals[:, 0]], cell[diagonals[:, 0]]]),
+        np.column_stack([blocks, constants.block[blocks[:, 0]]]),
+        np.array(tables, dtype=np.int64),
+    ]
+    arrays = [np.ascontiguousarray(array) for array in arrays]
     rates = (0.0, 1.0, 1.0) if auto is None else (auto.per_rows, auto.horizon, auto.pool)
     problem = compiled_code.prepare(
         (
@@ -110,14 +119,22 @@ def prepare(constants: dual.Constants, lookup: CellLookup | None = None) -> tupl
             n_slots,
             n_levels,
             n_sides,
-            len(constants.row),
+            len(diagonals),
+            len(blocks),
             constants.n_blocks,
             constants.n_label_rows,
             constants.n_problems,
             n_columns,
         ),
         (dual.TINY, dual.BORROWED, dual.LEAST_LOSS, *rates),
-        tuple(0 if array is None else array.ctypes.data for array in arrays),
-        tuple(tables),
+        tuple(array.ctypes.data for array in arrays),
     )
     return problem, (arrays, entries)
+
+
+def _runs(*keys: Ints) -> Ints:
+    """(R, 2) the first place of each run in which no key changes, and how long it is."""
+    starts = np.ones(len(keys[0]), dtype=bool)
+    starts[1:] = np.any([key[1:] != key[:-1] for key in keys], axis=0)
+    first = np.flatnonzero(starts)
+    return np.column_stack([first, np.append(first[1:], len(starts)) - first])

@@ -20,20 +20,23 @@
 #define PROBLEM "fairgrad.problem" /* names of capsules */
 #define MODELS "fairgrad.models"
 typedef struct { /* entries of the keys first, first + 1, ...; the first and last are for all others */
-    int64_t first, size;
-    const int64_t *entries;
+    int64_t first, size, entries; /* where they are */
 } Table;
 
+typedef struct { int64_t first, size, row, cell; } Diagonal; /* entries whose rows and cells count up */
+typedef struct { int64_t first, size, block; } Run;          /* levels of one block in a row */
+
 typedef struct { /* names as in fairgrad.dual.Constants and fairgrad.torch.cells.CellLookup */
-    int64_t n_cells, n_slots, n_levels, n_sides, n_entries, n_blocks, n_label_rows, n_problems, n_columns;
+    int64_t n_cells, n_slots, n_levels, n_sides, n_diagonals, n_runs, n_blocks;
+    int64_t n_label_rows, n_problems, n_columns;
     double tiny, borrowed, least_loss;
     double per_rows, horizon, pool; /* of the automatic rate; per_rows is 0 for a constant rate */
-    const double *c0, *value, *share, *bound, *floor, *ceiling, *per_share; /* NULL: no limits */
+    const double *value, *share, *room, *floor, *ceiling, *per_share;
     const double *fairness_rate, *proportional_rate; /* of each level */
-    const double *error_memory, *least_weight;       /* of each cell */
-    const int64_t *row, *cell, *block;
-    int has_proportional;
-    Table label, joint, *column;
+    const double *error_memory, *least_weight; /* of each row of labels; of each problem */
+    const Diagonal *diagonal;
+    const Run *run;
+    const Table *label, *joint, *column;
     double *counts, *rates, *sums, *net, *weights; /* scratch, as is what follows */
     int64_t *cells, cells_size;
 } Problem;
@@ -55,13 +58,13 @@ typedef struct { /* of n rows */
 
 static int64_t look_up(const Table *table, int64_t key) {
     int64_t place = key - table->first;
-    return table->entries[place < 0 ? 0 : MIN(place, table->size - 1)];
+    return ((const int64_t *)(uintptr_t)table->entries)[place < 0 ? 0 : MIN(place, table->size - 1)];
 }
 
 static int64_t group_of(const Problem *p, const int64_t *s) {
     int64_t place = 0;
     for (int64_t c = 0; c < p->n_columns; c++) place += look_up(&p->column[c], s[c]);
-    return look_up(&p->joint, place);
+    return look_up(p->joint, place);
 }
 
 static int64_t best_class(const float *scores, int64_t n) { /* the first of the highest, or NaN */
@@ -79,99 +82,133 @@ static int is_wrong(const Batch *b, int64_t i) {
     return best_class(b->scores + i * b->n_classes, b->n_classes) != b->label[i];
 }
 
+/* What takes long is compiled twice: as `name_any`, and for processors with AVX2 and FMA. */
+#if defined(__GNUC__) && !defined(FAIRGRAD_PLAIN_C) /* a test compiles it without extensions */
+#define HAS_GNU 1
+#define INLINE static inline __attribute__((always_inline))
+#elif defined(_MSC_VER)
+#define INLINE static __forceinline
+#else
+#define INLINE static inline
+#endif
+#if defined(__x86_64__) && defined(HAS_GNU)
+#define HAS_FMA (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+#define VERSIONS_OF(name, parameters, arguments)                                                    \
+    __attribute__((target("avx2,fma"))) static void name##_fma parameters { name##_any arguments; } \
+    static void name parameters {                                                                   \
+        if (HAS_FMA) name##_fma arguments;                                                          \
+        else name##_any arguments;                                                                  \
+    }
+#else
+#define VERSIONS_OF(name, parameters, arguments) static void name parameters { name##_any arguments; }
+#endif
+#define VERSIONS(name, parameters, arguments) VERSIONS_OF(name, parameters, arguments)
+
+/* In eight parts, so that no addition waits for the one before. */
+INLINE double sum_of(int64_t n, const double *x) {
+    double part[8] = {0}, total = 0;
+    int64_t j = 0;
+    for (; j + 8 <= n; j += 8)
+        for (int u = 0; u < 8; u++) part[u] += x[j + u];
+    for (; j < n; j++) total += x[j];
+    for (int u = 0; u < 8; u++) total += part[u];
+    return total;
+}
+
 /* The errors of the cells and the rows they rest on, in place, from counts of right and wrong. */
-static void estimate_errors(Problem *p, const double *right, double n_rows, State s) {
-    const double *wrong = right + p->n_cells;
-    int64_t per_label = p->n_cells / p->n_label_rows;
-    double pooled = p->per_rows ? MAX(0, 1 - n_rows / p->pool) : 0;
-    for (int64_t l = 0, k = 0; l < p->n_label_rows; l++) {
-        double all = 0, all_wrong = 0;
-        for (int64_t g = 0; g < per_label; g++) {
-            all += right[k + g] + wrong[k + g];
-            all_wrong += wrong[k + g];
-        }
-        for (int64_t end = k + per_label; k < end; k++) {
-            double in_batch = right[k] + wrong[k], memory = p->per_rows ? pooled : p->error_memory[k];
-            double kept = s.rows[k];
-            if (in_batch == 0 && kept >= p->tiny && memory == 0) continue; /* as it was */
-            double rows = kept + in_batch + p->borrowed * all;
-            s.errors[k] = (kept * s.errors[k] + wrong[k] + p->borrowed * all_wrong) / rows;
-            s.rows[k] = MAX(memory * rows, MIN(rows, p->tiny));
+INLINE void estimate_errors(const Problem *p, const double *right, double n_rows, State s) {
+    int64_t size = p->n_cells / p->n_label_rows;
+    const double *restrict wrong = right + p->n_cells;
+    double *restrict rows = s.rows, *restrict errors = s.errors, tiny = p->tiny;
+    for (int64_t l = 0, first = 0; l < p->n_label_rows; l++, first += size) {
+        double memory = p->per_rows ? MAX(0, 1 - n_rows / p->pool) : p->error_memory[l];
+        double all_wrong = p->borrowed * sum_of(size, wrong + first);
+        double all = p->borrowed * sum_of(size, right + first) + all_wrong;
+        for (int64_t k = first; k < first + size; k++) {
+            double kept = rows[k], now = kept + right[k] + wrong[k] + all, least = MIN(now, tiny);
+            errors[k] = (kept * errors[k] + wrong[k] + all_wrong) / now;
+            rows[k] = MAX(memory * now, least);
         }
     }
 }
 
-/* sums[b] = the sum of share * x over the levels of each block b; share: NULL for ones. The levels
-   of a block mostly stand together, and memory is slow to add to again and again. */
-static void sum_blocks(Problem *p, const double *restrict share, const double *restrict x) {
-    const int64_t *restrict block = p->block;
+/* to = R from, of the entries of R; or to = R' from, of n numbers. */
+INLINE void times(const Problem *p, int transposed, int64_t n, const double *restrict from,
+                  double *restrict to) {
+    memset(to, 0, n * sizeof(double));
+    for (const Diagonal *d = p->diagonal; d < p->diagonal + p->n_diagonals; d++) {
+        const double *restrict value = p->value + d->first;
+        const double *restrict x = from + (transposed ? d->row : d->cell);
+        double *restrict y = to + (transposed ? d->cell : d->row);
+        for (int64_t i = 0; i < d->size; i++) y[i] += value[i] * x[i];
+    }
+}
+
+/* Subtracts from each level the sum of x over its block, times its factor; NULL for ones. */
+INLINE void subtract_sums(const Problem *p, const double *x, const double *factor, double *level) {
     memset(p->sums, 0, p->n_blocks * sizeof(double));
-    for (int64_t j = 0; j < p->n_levels;) {
-        int64_t own = block[j];
-        double sum = 0;
-        for (; j < p->n_levels && block[j] == own; j++) sum += share ? share[j] * x[j] : x[j];
-        p->sums[own] += sum;
+    for (const Run *run = p->run; run < p->run + p->n_runs; run++)
+        p->sums[run->block] += sum_of(run->size, x + run->first);
+    for (const Run *run = p->run; run < p->run + p->n_runs; run++) {
+        double sum = p->sums[run->block];
+        for (int64_t j = run->first; j < run->first + run->size; j++)
+            level[j] -= factor ? factor[j] * sum : sum;
     }
-}
-
-static void find_levels(Problem *p, const double *errors) { /* F = c0 + C e, into rates */
-    double *restrict rates = p->rates;
-    memset(rates, 0, p->n_levels * sizeof(double));
-    for (int64_t e = 0; e < p->n_entries; e++) rates[p->row[e]] += p->value[e] * errors[p->cell[e]];
-    sum_blocks(p, p->share, rates);
-    for (int64_t j = 0; j < p->n_levels; j++) rates[j] += p->c0[j] - p->sums[p->block[j]];
 }
 
 /* Moves the multipliers by the levels in `rates`, and leaves those in use in `net`. */
-static void ascend(Problem *p, double n_rows, State s, int updates) {
+INLINE void ascend(const Problem *p, double n_rows, State s, int updates) {
     int64_t n = p->n_levels;
     double *restrict net = p->net, factor = 1;
     const double *restrict rates = p->rates, *restrict rate = p->fairness_rate;
+    const double *restrict most = p->ceiling, *restrict proportional = p->proportional_rate;
     if (updates && p->per_rows) *s.seen += n_rows;
     if (p->per_rows) factor = MIN(1, n_rows / p->per_rows) / sqrt(1 + *s.seen / p->horizon);
     memset(net, 0, n * sizeof(double));
     for (int64_t side = 0; side < p->n_sides; side++) {
         double sign = side ? -1 : 1, *restrict own = s.multipliers + side * n;
-        const double *restrict bound = p->bound + side * n, *restrict most = p->ceiling;
-        const double *restrict floor = p->floor ? p->floor + side * n : NULL;
+        const double *restrict room = p->room + side * n, *restrict floor = p->floor + side * n;
+        for (int64_t j = 0; updates && j < n; j++) {
+            double moved = own[j] + rate[j] * factor * (sign * rates[j] - room[j]);
+            moved = MAX(MIN(moved, most[j]), -most[j]);
+            own[j] = MAX(moved, floor[j]);
+        }
         for (int64_t j = 0; j < n; j++) {
-            double violation = sign * rates[j] - bound[j], least = floor ? floor[j] : -INFINITY;
-            double moved = own[j] + rate[j] * factor * violation;
-            if (most) moved = MAX(MIN(moved, most[j]), -most[j]);
-            if (updates) own[j] = MAX(moved, least);
-            net[j] += sign * own[j];
-            if (p->has_proportional) net[j] += sign * p->proportional_rate[j] * MAX(violation, least);
+            double violation = sign * rates[j] - room[j];
+            net[j] += sign * (own[j] + proportional[j] * MAX(violation, floor[j]));
         }
     }
 }
 
-static void weigh(Problem *p, double *restrict weights) { /* w = 1 + (C' net) / p, normalized */
-    double *restrict net = p->net;
-    const double *restrict per_share = p->per_share;
-    int64_t size = p->n_cells / p->n_problems;
-    sum_blocks(p, NULL, net);
-    for (int64_t j = 0; j < p->n_levels; j++) net[j] -= p->share[j] * p->sums[p->block[j]];
-    memset(weights, 0, p->n_cells * sizeof(double));
-    for (int64_t e = 0; e < p->n_entries; e++) weights[p->cell[e]] += p->value[e] * net[p->row[e]];
-    for (int64_t k = 0; k < p->n_cells; k++) {
-        double weight = 1 + weights[k] * per_share[k];
-        weights[k] = MAX(weight, p->least_weight[k]);
-    }
-    for (int64_t first = 0; p->per_rows && first < p->n_cells; first += size) {
-        double mean = 0;
-        for (int64_t k = first; k < first + size; k++)
-            mean += per_share[k] > 0 ? fabs(weights[k]) / per_share[k] : 0;
-        for (int64_t k = first; mean > 1 && k < first + size; k++) weights[k] /= mean;
+INLINE void weigh(const Problem *p, double *weights) { /* w = 1 + (C' net) / p, normalized */
+    const double *per_share = p->per_share;
+    double *size = p->rates; /* which is read no more */
+    int64_t n = p->n_cells / p->n_problems;
+    subtract_sums(p, p->net, p->share, p->net);
+    times(p, 1, p->n_cells, p->net, weights);
+    for (int64_t i = 0, first = 0; i < p->n_problems; i++, first += n) {
+        double least = p->least_weight[i];
+        for (int64_t k = first; k < first + n; k++) {
+            double weight = 1 + weights[k] * per_share[k];
+            weights[k] = MAX(weight, least);
+            size[k] = per_share[k] > 0 ? fabs(weights[k]) / per_share[k] : 0;
+        }
+        double mean = p->per_rows ? sum_of(n, size + first) : 1;
+        for (int64_t k = first; mean > 1 && k < first + n; k++) weights[k] /= mean;
     }
 }
 
-static void take_counts(Problem *p, const double *counts, double n_rows, State s, double *weights,
-                        int updates) {
+INLINE void take_counts_any(const Problem *p, const double *counts, double n_rows, State s,
+                            double *weights, int updates) {
     if (updates) estimate_errors(p, counts, n_rows, s);
-    find_levels(p, s.errors);
+    times(p, 0, p->n_levels, s.errors, p->rates);
+    for (int64_t j = 0; j < p->n_levels; j++) p->net[j] = p->share[j] * p->rates[j];
+    subtract_sums(p, p->net, NULL, p->rates); /* C e */
     ascend(p, n_rows, s, updates);
     weigh(p, weights);
 }
+VERSIONS(take_counts, (const Problem *p, const double *counts, double n_rows, State s, double *weights,
+         int updates), (p, counts, n_rows, s, weights, updates))
 
 /* A step on a batch, in place; gives 0, or -1 if there is no memory, or 1 if a label or a sensitive
    value was never seen: then nothing has changed. `offset`: what opposed rows add to the loss. */
@@ -184,7 +221,7 @@ static int take_batch(Problem *p, const Batch *b, State s, float *factor, double
         p->cells = grown;
         p->cells_size = n;
     }
-    const Table label = p->label, first = p->column[0]; /* in registers, as are the next ones */
+    const Table label = *p->label, first = *p->column; /* in registers, as are the next ones */
     int64_t *restrict cells = p->cells, n_columns = p->n_columns, n_slots = p->n_slots;
     double *restrict counts = p->counts, *restrict weights = p->weights;
     memset(counts, 0, 2 * n_cells * sizeof(double));
@@ -204,15 +241,13 @@ static int take_batch(Problem *p, const Batch *b, State s, float *factor, double
     double scale = b->sample_weight && total > 0 ? n_counted / total : 1;
     for (int64_t k = 0; scale != 1 && k < 2 * n_cells; k++) counts[k] *= scale;
     take_counts(p, counts, (double)n_counted, s, weights, b->updates);
-    double divisor = b->is_mean ? total : 1, sign = b->by_class ? -1 : 1;
+    double part = b->is_mean ? 1 / total : 1, sign = b->by_class ? -1 : 1;
     int opposes = b->losses && (!b->by_class || p->per_rows);
     if (b->by_class) memset(factor, 0, n * b->n_classes * sizeof(float));
-    for (int64_t k = 0; n_cells <= n && k < n_cells; k++) weights[k] /= divisor;
     for (int64_t i = 0; i < n; i++) {
         if (b->by_class && cells[i] >= n_cells) continue;
         int64_t at = b->by_class ? i * b->n_classes + b->label[i] : i;
-        double weight = cells[i] < n_cells ? weights[cells[i]] : 1;
-        if (cells[i] >= n_cells || n_cells > n) weight /= divisor; /* fewer rows than cells */
+        double weight = cells[i] < n_cells ? part * weights[cells[i]] : part;
         if (b->sample_weight) weight *= b->sample_weight[i];
         factor[at] = (float)(sign * weight);
         if (!opposes || weight >= 0) continue;
@@ -227,49 +262,38 @@ static int take_batch(Problem *p, const Batch *b, State s, float *factor, double
 static void free_problem(PyObject *capsule) {
     Problem *p = PyCapsule_GetPointer(capsule, PROBLEM);
     free(p->counts);
-    free(p->column);
     free(p->cells);
     free(p);
 }
 
-/* (sizes, numbers, addresses, tables) -> problem, each in the order below. */
+/* (sizes, numbers, addresses) -> problem, each in the order below. */
 static PyObject *prepare(PyObject *module, PyObject *const *args, Py_ssize_t n) {
     (void)module;
-    if (n != 4) return PyErr_Format(PyExc_TypeError, "expected 4 arguments, got %zd", n);
+    if (n != 3) return PyErr_Format(PyExc_TypeError, "expected 3 arguments, got %zd", n);
     Problem *p = calloc(1, sizeof(Problem));
     if (!p) return PyErr_NoMemory();
     PyObject *capsule = PyCapsule_New(p, PROBLEM, free_problem);
-    int64_t *sizes[] = {&p->n_cells, &p->n_slots, &p->n_levels, &p->n_sides, &p->n_entries,
+    int64_t *sizes[] = {&p->n_cells, &p->n_slots, &p->n_levels, &p->n_sides, &p->n_diagonals, &p->n_runs,
                         &p->n_blocks, &p->n_label_rows, &p->n_problems, &p->n_columns};
-    for (int i = 0; i < 9; i++) *sizes[i] = PyLong_AsLongLong(PyTuple_GetItem(args[0], i));
+    for (int i = 0; i < 10; i++) *sizes[i] = PyLong_AsLongLong(PyTuple_GetItem(args[0], i));
     double *numbers[] = {&p->tiny, &p->borrowed, &p->least_loss, &p->per_rows, &p->horizon, &p->pool};
     for (int i = 0; i < 6; i++) *numbers[i] = PyFloat_AsDouble(PyTuple_GetItem(args[1], i));
-    void *at[14] = {NULL};
-    for (int i = 0; i < 14; i++) at[i] = PyLong_AsVoidPtr(PyTuple_GetItem(args[2], i));
-    p->c0 = at[0], p->value = at[1], p->share = at[2], p->bound = at[3], p->floor = at[4];
-    p->ceiling = at[5], p->per_share = at[6], p->fairness_rate = at[7];
-    p->proportional_rate = at[8], p->error_memory = at[9], p->least_weight = at[10];
-    p->row = at[11], p->cell = at[12], p->block = at[13];
-    if (!PyErr_Occurred()) {
-        p->counts = calloc(3 * p->n_cells + 2 * p->n_levels + p->n_blocks, sizeof(double));
-        p->column = calloc(p->n_columns + 1, sizeof(Table));
-    }
-    for (int64_t c = 0; p->column && p->n_columns && c < 2 + p->n_columns; c++) {
-        Table *table = c == 0 ? &p->label : c == 1 ? &p->joint : p->column + c - 2;
-        PyObject *own = PyTuple_GetItem(args[3], c);
-        table->first = PyLong_AsLongLong(PyTuple_GetItem(own, 0));
-        table->size = PyLong_AsLongLong(PyTuple_GetItem(own, 1));
-        table->entries = POINTER(const int64_t, PyTuple_GetItem(own, 2));
-    }
-    if (PyErr_Occurred() || !p->counts || !p->column) {
+    int64_t most = MAX(p->n_cells, p->n_levels);
+    void *at[13] = {NULL};
+    for (int i = 0; i < 13; i++) at[i] = PyLong_AsVoidPtr(PyTuple_GetItem(args[2], i));
+    p->value = at[0], p->share = at[1], p->room = at[2], p->floor = at[3], p->ceiling = at[4];
+    p->per_share = at[5], p->fairness_rate = at[6], p->proportional_rate = at[7];
+    p->error_memory = at[8], p->least_weight = at[9], p->diagonal = at[10], p->run = at[11];
+    p->label = at[12], p->joint = p->label + 1, p->column = p->label + 2;
+    if (!PyErr_Occurred()) p->counts = calloc(2 * most + p->n_cells + p->n_blocks, sizeof(double));
+    if (!p->counts) {
         Py_XDECREF(capsule);
         return PyErr_Occurred() ? NULL : PyErr_NoMemory();
     }
-    p->weights = p->counts + 2 * p->n_cells;
-    p->rates = p->weights + p->n_cells;
-    p->net = p->rates + p->n_levels;
-    p->sums = p->net + p->n_levels;
-    for (int64_t j = 0; j < p->n_levels; j++) p->has_proportional |= p->proportional_rate[j] != 0;
+    p->rates = p->counts; /* which are read no more */
+    p->net = p->rates + most;
+    p->weights = p->net + most;
+    p->sums = p->weights + p->n_cells;
     return capsule;
 }
 
@@ -304,28 +328,6 @@ static PyObject *step(PyObject *module, PyObject *const *args, Py_ssize_t n_args
 /* -- whole epochs of linear models ------------------------------------------------------------ */
 
 #define TILE 32 /* rows that stay in the cache while all models go over them */
-
-/* What takes long is compiled twice: as `name_any`, and for processors with AVX2 and FMA. */
-#if defined(__GNUC__) && !defined(FAIRGRAD_PLAIN_C) /* a test compiles it without extensions */
-#define HAS_GNU 1
-#define INLINE static inline __attribute__((always_inline))
-#elif defined(_MSC_VER)
-#define INLINE static __forceinline
-#else
-#define INLINE static inline
-#endif
-#if defined(__x86_64__) && defined(HAS_GNU)
-static int has_fma = 0;
-#define VERSIONS_OF(name, parameters, arguments)                                                    \
-    __attribute__((target("avx2,fma"))) static void name##_fma parameters { name##_any arguments; } \
-    static void name parameters {                                                                   \
-        if (has_fma) name##_fma arguments;                                                          \
-        else name##_any arguments;                                                                  \
-    }
-#else
-#define VERSIONS_OF(name, parameters, arguments) static void name parameters { name##_any arguments; }
-#endif
-#define VERSIONS(name, parameters, arguments) VERSIONS_OF(name, parameters, arguments)
 
 typedef struct { /* models that see the same rows; they stand side by side, `stride` of them,
                     the current ones and then the averaged ones */
@@ -566,9 +568,6 @@ static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "_step"
                                         .m_methods = methods};
 
 PyMODINIT_FUNC PyInit__step(void) {
-#if defined(__x86_64__) && defined(HAS_GNU)
-    has_fma = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-#endif
     PyObject *module = PyModule_Create(&definition);
     if (!module || !PyModule_AddStringConstant(module, "BUILT_FROM", BUILT_FROM)) return module;
     Py_DECREF(module);
