@@ -315,7 +315,8 @@ class FairBoostingMixin(ShownInNotebooks, AwareRouting):
         """
         objective: BoostingObjective = prepared.objective
         measure, constraints, rows = objective.measure, objective.constraints, objective.rows
-        plain_weights = dual.net_weights(objective.constants, np.zeros(len(constraints.c0)))
+        no_multipliers = np.zeros_like(objective.constants.bound)
+        plain_weights = dual.cell_weights(objective.constants, no_multipliers)
         moved = np.abs(objective.weights - plain_weights).max() / np.abs(plain_weights).max()
         if rows is None or moved < LEAST_MOVED:
             return
