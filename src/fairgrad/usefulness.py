@@ -171,8 +171,8 @@ OUT_OF_REACH = (
 )
 SAME_DECISIONS = "The fair model makes the same decisions as the plain one"
 NOT_LEARNT = (
-    "The plain model is no better ({0.merit} {0.accuracy:.4f}): these features hardly predict the "
-    "label."
+    "The plain model is no better ({0.merit} {0.accuracy:.4f}), so fairness is not the reason. Try "
+    "another kind of model or other features."
 )
 FEWER = "fewer groups (merge small ones, or raise min_group)"
 """How to have fewer groups."""
@@ -216,6 +216,8 @@ def find_fault(
     useless = _is_constant(fair, constants, labels, rows)
     if useless:
         is_learnt = plain is None or plain.accuracy >= best + LEAST_GAIN
+        if plain is not None and plain.predicted is not None:
+            is_learnt &= not (plain.predicted == plain.predicted[0]).all()
         return f"{useless} {suggestions if is_learnt else NOT_LEARNT.format(plain)}"
     faults = []
     if noise is None and fair.beyond > REACHED:
@@ -287,16 +289,19 @@ def warn_of_faults(
         plain: the model trained for accuracy alone, if there is one.
         rows: on which rows the figures are.
         labels: the labels.
-        enough: if the bounds are kept, the least slack known to be enough.
+        enough: the least slack known to cost little accuracy.
         search: as in `Suggestions`.
         overfits: what else is wrong, in a sentence.
     """
+    if fair.beyond > REACHED:
+        is_costly = plain is not None and plain.accuracy - fair.accuracy > TOLERATED_LOSS / 2
+        enough = max(fair.worst, (enough or 0.0) if is_costly else 0.0)
     suggestions = Suggestions(
         asked=None if np.ndim(model.epsilon) else float(model.epsilon),
         search=search,
         aware="" if model.use_sensitive else "use_sensitive=True",
         fewer=FEWER if len(model.constraint_names_) > 4 else "",
-        enough=fair.worst if fair.beyond > REACHED else enough,
+        enough=enough,
     )
     faults = [find_fault(fair, constants, plain, labels, suggestions, rows) or "", overfits]
     if any(faults):

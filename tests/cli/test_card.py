@@ -18,7 +18,7 @@ def test_the_hub_reads_the_card_of_a_model(fitted):
     assert card.data.library_name == "fairgrad"
     assert card.data.pipeline_tag == "tabular-classification"
     assert "fairness" in card.data.tags
-    assert card.text.lstrip().startswith("# A fair classifier of income")
+    assert card.text.lstrip().startswith("# A classifier of income")
     assert card.text.count(escape(audit["conclusion"])) == 1
     results = {one.metric_name: one for one in card.data.eval_results}
     unfair = {

@@ -1,5 +1,6 @@
 """What was asked for is what one gets on the rows of the fit, or a warning says that it is not."""
 
+import re
 import warnings
 
 import numpy as np
@@ -206,6 +207,32 @@ def test_a_larger_epsilon_is_no_remedy_if_the_plain_model_is_no_better(predicted
     fault = find_fault(fair, CONSTANTS, plain, ["no", "yes"], Suggestions(asked=0.02))
     assert "The plain model is no better (accuracy 0.6000)" in fault
     assert "epsilon" not in fault
+
+
+def test_one_label_for_everybody_is_no_better_than_the_same_of_the_plain_model():
+    plain = PLAIN._replace(accuracy=0.6, predicted=ALL_NO)
+    fault = find_fault(plain, [], plain, ["no", "yes"], Suggestions(asked=0.02))
+    assert "so fairness is not the reason" in fault
+    assert "epsilon" not in fault
+
+
+@pytest.mark.parametrize(("seed", "shift", "epsilon"), [(1, 0.3, 0.03), (2, 0.3, 0), (2, 0.45, 0)])
+def test_the_slack_that_would_be_enough_is_enough(seed, shift, epsilon):
+    rng = np.random.default_rng(seed)
+    s = rng.integers(0, 2, 1000)
+    X = rng.normal(size=(1000, 3)) + shift * s[:, None]
+    y = (X.sum(axis=1) + 2.0 * rng.normal(size=1000) > 1).astype(int)
+
+    def price(slack):
+        model = FairGradClassifier("demographic_parity", epsilon=slack, random_state=0)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.fit(X, y, sensitive_features=s)
+        return " ".join(str(one.message) for one in caught if "costs" in str(one.message))
+
+    enough = re.search(r"a larger epsilon \((\S+) would be enough\)", price(epsilon))
+    assert enough
+    assert price(float(enough[1])) == ""
 
 
 @pytest.mark.parametrize("make", [FairGradClassifier, FairDecisionClassifier])

@@ -236,7 +236,7 @@ def model_card(outcome: AuditedModel, table: str, facts: dict[str, str]) -> str:
     features = ", ".join(f"{escape(f.name)} ({f.kind})" for f in outcome.prepared.encoder.features_)
     sections = [
         hub_header(audit, f"classifier of {target}", table),
-        f"# A fair classifier of {escape(target)}",
+        f"# A classifier of {escape(target)}",
         f"Trained by fairgrad {fairgrad.__version__} on {escape(table)} for {measures}.",
         *(f"**{escape(fault)}**" for fault in outcome.trained.page_faults),
         audit.to_markdown().rstrip(),

@@ -501,7 +501,7 @@ def train(prepared: PreparedTable, request: FitRequest) -> TrainedModels:
     if prepared.columns.use_sensitive:
         notes.append(_awareness_note(models[chosen], prepared.columns.sensitive))
     # The last one is plain: its epsilon is infinite.
-    if (judged.predicted[chosen] == judged.predicted[-1]).all():
+    if not prepared.folds and (judged.predicted[chosen] == judged.predicted[-1]).all():
         notes.append(f"{SAME_DECISIONS} on all validation rows: fairness changes nothing here.")
     faults = dict.fromkeys(str(one.message) for one in caught if one.category is FairnessWarning)
     return TrainedModels(

@@ -504,7 +504,7 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         )
         constants, plain = constant_figures(constraints, people, self.cost_matrix), others[-1]
         useful = [constant.accuracy + LEAST_GAIN for constant in constants]
-        least = max([plain.accuracy - TOLERATED_LOSS, *useful])
+        least = max([plain.accuracy - TOLERATED_LOSS / 2, *useful])  # too little to warn of
         known = [one.worst for one in others if one.accuracy >= least]
         warn_of_faults(
             self,
