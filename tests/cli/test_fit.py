@@ -136,6 +136,24 @@ def test_fit_and_frontier_choose_the_same_model(program, adult, tmp_path):
     assert chosen["test_accuracy"] == pytest.approx(fitted["accuracy"])
 
 
+def test_a_larger_tolerance_costs_no_accuracy(here, tmp_path):
+    """It did: at .15 only the exactly fair model was likely to pass, at .1 none, so half of it."""
+    rng = np.random.default_rng(1)
+    group = rng.choice(["a", "b", "c"], 3000, p=[0.5, 0.3, 0.2])
+    table = pd.DataFrame(rng.normal(size=(3000, 4)), columns=list("klmn"))
+    table["k"] += 0.6 * (group == "a")
+    score = table["k"] + table["l"] + 0.7 * rng.normal(size=3000)
+    table.assign(group=group, y=np.where(score > 0.8, "yes", "no")).to_csv(tmp_path / "t.csv")
+    ask = ("--target", "y", "--sensitive", "group", "--measure", "demographic_parity", "--json")
+    accuracy = [
+        here("fit", tmp_path / "t.csv", *ask, "--tolerance", wide, "--out", tmp_path / wide)
+        .check()
+        .json["accuracy"]
+        for wide in ("0.1", "0.15")
+    ]
+    assert accuracy[1] >= accuracy[0]
+
+
 @pytest.fixture(scope="module")
 def hired(tmp_path_factory):
     """People of whom one group is drawn three times as often, and how many each stands for."""

@@ -23,6 +23,7 @@ from fairgrad.cli import output
 from fairgrad.cli.folder import BASELINE, PREDICTED, SavedModel, provenance, same_data
 from fairgrad.cli.request import TREES, audit_tolerance, guessed_desirable, usual_measures
 from fairgrad.frontier import Frontier, epsilon_grid
+from fairgrad.frontier.models import point_merit
 from fairgrad.measures import uses_desirable
 from fairgrad.membership import group_membership
 from fairgrad.sklearn import FairDecisionClassifier, FairGradClassifier
@@ -31,7 +32,7 @@ from fairgrad.tables.column import MISSING_TEXTS, ReadingReport, counted
 from fairgrad.tables.features import check_columns, describe_groups
 from fairgrad.tables.reading import column_names, may_exceed, read_table, table_name
 from fairgrad.tables.roles import check_named, number_column
-from fairgrad.usefulness import SAME_DECISIONS, FairnessWarning
+from fairgrad.usefulness import SAME_DECISIONS, TOLERATED_LOSS, FairnessWarning
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -548,6 +549,10 @@ def _choose(frontier: Frontier, prepared: PreparedTable, request: FitRequest) ->
     tolerance is then the epsilon. On 12 splits of four tables half of the tolerance was more
     accurate than the model with the best chance to pass (.766 against .758 by demographic parity)
     and was judged fair about as often (6 against 7 times).
+
+    Nor is the likely model taken if it is more than a point less accurate than that one: often only
+    the exactly fair model is likely. In 28 fits of 14 unfamiliar tables (demographic parity, a
+    tolerance of .1) test accuracy rose from .761 to .767 so, and as many models were judged fair.
     """
     if request.max_unfairness is not None or request.min_accuracy is not None:
         return frontier.choose(  # which warns
@@ -570,13 +575,18 @@ def _choose(frontier: Frontier, prepared: PreparedTable, request: FitRequest) ->
         )
         for predicted in judged.predicted[offered]
     ]
-    gap_to_half = np.abs(frontier.points_["epsilon"].to_numpy()[offered] - wanted[-2] / 2)
-    position = int(gap_to_half.argmin())
+    offers = frontier.points_.iloc[offered]
+    position = int(np.abs(offers["epsilon"] - wanted[-2] / 2).argmin())
     with suppress(ValueError):  # nothing is more accurate than one label for everybody
         costs = request.cost_matrix(audits[0].labels)
-        candidacy = likeliest(audits, prepared.n_test, costs)
+        candidacy, merit = (
+            likeliest(audits, prepared.n_test, costs),
+            point_merit(offers, "validation_"),
+        )
+        loss = merit.iloc[position] - merit.iloc[candidacy.position]
         # A ratio of rates says too little about epsilons to fall back on half of it.
-        if candidacy.chance >= LIKELY or isinstance(request.tolerance, str):
+        is_clear = candidacy.chance >= LIKELY and loss <= TOLERATED_LOSS / 2
+        if is_clear or isinstance(request.tolerance, str):
             position = candidacy.position
     chosen = int(offered[position])
     tolerated = request.tolerance if isinstance(request.tolerance, float) else None
