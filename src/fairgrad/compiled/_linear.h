@@ -164,10 +164,11 @@ INLINE void OF(fold_any)(const Models *s, int64_t lane, const double *theta) {
         }
 }
 
-VERSIONS(OF(score_rows), (const Models *s, int64_t begin, int64_t end), (s, begin, end))
-VERSIONS(OF(judge_rows), (const Models *s, int64_t begin, int64_t end, double *loss), (s, begin, end, loss))
-VERSIONS(OF(learn_rows), (const Models *s, int64_t end), (s, end))
-VERSIONS(OF(fold), (const Models *s, int64_t lane, const double *theta), (s, lane, theta))
+VERSIONS("avx2,fma", OF(score_rows), (const Models *s, int64_t begin, int64_t end), (s, begin, end))
+VERSIONS("avx2,fma", OF(judge_rows), (const Models *s, int64_t begin, int64_t end, double *loss),
+         (s, begin, end, loss))
+VERSIONS("avx2,fma", OF(learn_rows), (const Models *s, int64_t end), (s, end))
+VERSIONS("avx2,fma", OF(fold), (const Models *s, int64_t lane, const double *theta), (s, lane, theta))
 
 #undef NUMBER
 #undef BITS

@@ -23,8 +23,8 @@ typedef struct { /* entries of the keys first, first + 1, ...; the first and las
     int64_t first, size, entries; /* where they are */
 } Table;
 
-typedef struct { int64_t first, size, row, cell; } Diagonal; /* entries whose rows and cells count up */
-typedef struct { int64_t first, size, block; } Run;          /* levels of one block in a row */
+typedef struct { int64_t first, size, row, cell; } Diagonal; /* entries; row and cell grow by 1 */
+typedef struct { int64_t first, size, block; } Run;          /* levels of one block */
 
 typedef struct { /* names as in fairgrad.dual.Constants and fairgrad.torch.cells.CellLookup */
     int64_t n_cells, n_slots, n_levels, n_sides, n_diagonals, n_runs, n_blocks;
@@ -82,7 +82,8 @@ static int is_wrong(const Batch *b, int64_t i) {
     return best_class(b->scores + i * b->n_classes, b->n_classes) != b->label[i];
 }
 
-/* What takes long is compiled twice: as `name_any`, and for processors with AVX2 and FMA. */
+/* What takes long is compiled twice: as `name_any`, and for processors with AVX2 and FMA. FMA rounds
+   less often; steps leave it out, so that they round as operations on tensors do. */
 #if defined(__GNUC__) && !defined(FAIRGRAD_PLAIN_C) /* a test compiles it without extensions */
 #define HAS_GNU 1
 #define INLINE static inline __attribute__((always_inline))
@@ -92,19 +93,18 @@ static int is_wrong(const Batch *b, int64_t i) {
 #define INLINE static inline
 #endif
 #if defined(__x86_64__) && defined(HAS_GNU)
-#define HAS_FMA (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-#define VERSIONS_OF(name, parameters, arguments)                                                    \
-    __attribute__((target("avx2,fma"))) static void name##_fma parameters { name##_any arguments; } \
-    static void name parameters {                                                                   \
-        if (HAS_FMA) name##_fma arguments;                                                          \
-        else name##_any arguments;                                                                  \
+#define VERSIONS_OF(cpu, name, parameters, values)                                              \
+    __attribute__((target(cpu))) static void name##_avx parameters { name##_any values; }       \
+    static void name parameters {                                                               \
+        if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) name##_avx values; \
+        else name##_any values;                                                                 \
     }
 #else
-#define VERSIONS_OF(name, parameters, arguments) static void name parameters { name##_any arguments; }
+#define VERSIONS_OF(cpu, name, parameters, values) static void name parameters { name##_any values; }
 #endif
-#define VERSIONS(name, parameters, arguments) VERSIONS_OF(name, parameters, arguments)
+#define VERSIONS(cpu, name, parameters, values) VERSIONS_OF(cpu, name, parameters, values)
 
-/* In eight parts, so that no addition waits for the one before. */
+/* Eight sums side by side, so that no addition waits for the one before it. */
 INLINE double sum_of(int64_t n, const double *x) {
     double part[8] = {0}, total = 0;
     int64_t j = 0;
@@ -122,17 +122,17 @@ INLINE void estimate_errors(const Problem *p, const double *right, double n_rows
     double *restrict rows = s.rows, *restrict errors = s.errors, tiny = p->tiny;
     for (int64_t l = 0, first = 0; l < p->n_label_rows; l++, first += size) {
         double memory = p->per_rows ? MAX(0, 1 - n_rows / p->pool) : p->error_memory[l];
-        double all_wrong = p->borrowed * sum_of(size, wrong + first);
-        double all = p->borrowed * sum_of(size, right + first) + all_wrong;
+        double borrowed_wrong = p->borrowed * sum_of(size, wrong + first);
+        double borrowed = p->borrowed * sum_of(size, right + first) + borrowed_wrong;
         for (int64_t k = first; k < first + size; k++) {
-            double kept = rows[k], now = kept + right[k] + wrong[k] + all, least = MIN(now, tiny);
-            errors[k] = (kept * errors[k] + wrong[k] + all_wrong) / now;
+            double kept = rows[k], now = kept + right[k] + wrong[k] + borrowed, least = MIN(now, tiny);
+            errors[k] = (kept * errors[k] + wrong[k] + borrowed_wrong) / now;
             rows[k] = MAX(memory * now, least);
         }
     }
 }
 
-/* to = R from, of the entries of R; or to = R' from, of n numbers. */
+/* R, which has the entries, times the numbers in `from`; or its transpose. The result has n numbers. */
 INLINE void times(const Problem *p, int transposed, int64_t n, const double *restrict from,
                   double *restrict to) {
     memset(to, 0, n * sizeof(double));
@@ -207,8 +207,8 @@ INLINE void take_counts_any(const Problem *p, const double *counts, double n_row
     ascend(p, n_rows, s, updates);
     weigh(p, weights);
 }
-VERSIONS(take_counts, (const Problem *p, const double *counts, double n_rows, State s, double *weights,
-         int updates), (p, counts, n_rows, s, weights, updates))
+VERSIONS("avx2", take_counts, (const Problem *p, const double *counts, double n_rows, State s,
+         double *weights, int updates), (p, counts, n_rows, s, weights, updates))
 
 /* A step on a batch, in place; gives 0, or -1 if there is no memory, or 1 if a label or a sensitive
    value was never seen: then nothing has changed. `offset`: what opposed rows add to the loss. */

@@ -319,8 +319,9 @@ class FairLoss(nn.Module):
             and type(input) is type(target) is type(s) is Tensor
             and input.dtype is torch.float32
             and target.dtype is s.dtype is torch.int64
-            and len(shape := input.shape) == 2
-            and shape[:1] == target.shape == s.shape
+            and input.ndim == 2
+            and target.ndim == s.ndim == 1
+            and target.numel() == s.numel() == (shape := input.shape)[0]
             and input.is_cpu
             and target.is_cpu
             and s.is_cpu
