@@ -118,8 +118,8 @@ class EpsilonModels:
         last: the last step, or the estimator itself.
         step: what precedes the parameters of the last step: "" if the estimator is no pipeline.
         settings: the parameters of the last step.
-        models: the fitted last steps, one per epsilon.
-        before: fitted preprocessing that they share; None if they contain it.
+        models: the fitted models, one per epsilon: last steps if they share what precedes them.
+        before: the fitted preprocessing that they share, if they do.
     """
 
     def __init__(self, estimator: Any) -> None:
