@@ -579,11 +579,9 @@ def _choose(frontier: Frontier, prepared: PreparedTable, request: FitRequest) ->
     position = int(np.abs(offers["epsilon"] - wanted[-2] / 2).argmin())
     with suppress(ValueError):  # nothing is more accurate than one label for everybody
         costs = request.cost_matrix(audits[0].labels)
-        candidacy, merit = (
-            likeliest(audits, prepared.n_test, costs),
-            point_merit(offers, "validation_"),
-        )
-        loss = merit.iloc[position] - merit.iloc[candidacy.position]
+        candidacy = likeliest(audits, prepared.n_test, costs)
+        merit = point_merit(offers, "validation_").to_numpy()
+        loss = merit[position] - merit[candidacy.position]
         # A ratio of rates says too little about epsilons to fall back on half of it.
         is_clear = candidacy.chance >= LIKELY and loss <= TOLERATED_LOSS / 2
         if is_clear or isinstance(request.tolerance, str):
