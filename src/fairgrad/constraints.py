@@ -302,7 +302,7 @@ class Constraints:
             return self
         slack = _numbers(epsilon, "epsilon", len(self.c0))
         if not np.all(slack >= 0):
-            raise ValueError(f"epsilon: expected at least 0, got {epsilon}.")
+            raise ValueError(f"epsilon: expected at least 0, got {slack.min():g}.")
         return self.replaced(
             slack=np.where((self.slack > 0) & np.isfinite(slack), self.slack, slack)
         )

@@ -36,7 +36,13 @@ def write_whole(path: Path, content: str | bytes, *, private: bool = False) -> N
 
 @contextmanager
 def whole_file(path: Path, *, private: bool = False) -> Iterator[Path]:
-    """A file to write, in a folder beside; it takes its place when all went well."""
+    """A file to write, in a folder beside; it takes its place when all went well.
+
+    Raises:
+        IsADirectoryError: if there is a folder of that name.
+    """
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; expected the name of a file to write.")
     with _beside(path) as beside:
         yield beside
         if private:

@@ -23,6 +23,13 @@ def test_write_whole_leaves_the_old_file_if_it_fails(tmp_path, monkeypatch):
     assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
 
 
+def test_a_folder_of_that_name_is_named_and_kept(tmp_path):
+    (tmp_path / "page").mkdir()
+    with pytest.raises(IsADirectoryError, match=r"page is a folder; expected the name of a file"):
+        write_whole(tmp_path / "page", "text")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["page"]
+
+
 def test_a_file_may_be_read_by_whoever_may_read_others(tmp_path):
     (tmp_path / "usual").write_text("")
     write_whole(tmp_path / "new" / "file", "text")

@@ -249,6 +249,10 @@ def test_bad_arguments(hiring):
         Frontier(QUICK).fit(X, y, sensitive_features=sex, test=(X, y))
     with pytest.raises(ValueError, match="parameter 'epsilon'"):
         Frontier(LogisticRegression()).fit(X, y, sensitive_features=sex)
+    with pytest.raises(
+        ValueError, match="estimator: expected a classifier .* got 'equalized_odds'"
+    ):
+        Frontier("equalized_odds").fit(X, y, sensitive_features=sex)
     with pytest.raises(ValueError, match="fairness_rate"):
         Frontier(FairGradClassifier(fairness_rate="fast")).fit(X, y, sensitive_features=sex)
     with pytest.raises(ValueError, match="sensitive_features"):

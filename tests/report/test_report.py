@@ -273,3 +273,8 @@ def test_charts_are_valid_though_nobody_checks_them_on_the_way(samples):
         checked = figure.chart.to_dict(format="vega-lite")
         expected = {key: part for key, part in checked.items() if key not in {"config", "$schema"}}
         assert figure.spec() == {**expected, "description": figure.alternative}
+
+
+def test_what_cannot_be_reported_is_refused_at_once():
+    with pytest.raises(ValueError, match="subject: expected an Audit, .* got 'audit.json'"):
+        Report("audit.json")

@@ -127,11 +127,13 @@ class EpsilonModels:
         self.estimator = estimator
         self.last = estimator[-1] if is_pipeline else estimator
         self.step = f"{estimator.steps[-1][0]}__" if is_pipeline else ""
-        self.settings: dict[str, Any] = dict(self.last.get_params(deep=False))
+        read = getattr(self.last, "get_params", None)
+        self.settings: dict[str, Any] = {} if read is None else dict(read(deep=False))
         if "epsilon" not in self.settings:
+            named = repr(self.last) if read is None else type(self.last).__name__
             raise ValueError(
-                f"estimator: expected one with a parameter 'epsilon', got "
-                f"{type(self.last).__name__} with {sorted(self.settings)}."
+                f"estimator: expected a classifier with a parameter 'epsilon', got {named}. "
+                "Name the measure with fairness_measure=..."
             )
         self.models: list[Any] = []
         self.before: Pipeline | None = None

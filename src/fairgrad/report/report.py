@@ -83,6 +83,11 @@ class Report:
         faults: Sequence[str] = (),
         opening: str = SUMMARY,
     ) -> None:
+        if not hasattr(type(subject), "sections"):
+            raise ValueError(
+                "subject: expected an Audit, a comparison, an ImpactTable or a Monitor, got "
+                f"{subject!r}."
+            )
         if opening not in {SUMMARY, TRADE_OFF} or (opening == TRADE_OFF and frontier is None):
             raise ValueError(
                 f"opening: expected {SUMMARY!r}, or {TRADE_OFF!r} with a frontier, got {opening!r}."
