@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,8 +24,11 @@ from fairgrad.groups import group_rows
 from fairgrad.measures import accuracy_parity, constraints_of, desirable_labels
 from fairgrad.progress import ProgressBar
 from fairgrad.sklearn import FairGradClassifier
+from fairgrad.sklearn.classifier import EPSILON, NETWORK, Schedule
+from fairgrad.sklearn.last_layer import LastLayers, LayerInputs
 from fairgrad.splitting import unpack_rows
 from fairgrad.torch import BCEWithLogitsLoss, CrossEntropyLoss
+from fairgrad.usefulness import constant_figures, model_figures, warn_of_faults
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,6 +45,10 @@ __all__ = [
     "predict_logits",
 ]
 
+LARGE, PRETRAINED = 1_000_000, Schedule("adam", 1e-4, 3, 1, 1)
+"""With more weights to train, a network was probably pretrained, and large steps would destroy what
+it has learnt. Smaller networks are trained like those of `FairGradClassifier`."""
+
 
 @dataclass(frozen=True, eq=False)
 class FineTuned:
@@ -50,7 +58,8 @@ class FineTuned:
         module: the trained network, an ordinary module in evaluation mode.
         classes: the labels in the order of its outputs; with one output, above 0 is the second.
         history: one dictionary per epoch: the mean training loss (with its fairness weights), and
-            with validation rows their accuracy and unfairness (mean of |F|).
+            with validation rows their accuracy and unfairness (mean of |F|). The last accuracy and
+            unfairness are those of `module`.
 
     See `finetune` for an example.
     """
@@ -67,16 +76,16 @@ def finetune(
     sensitive_features: Any = None,
     *,
     fairness_measure: Any = "equalized_odds",
-    epsilon: Any = 0.05,
+    epsilon: Any = EPSILON,
     fairness_rate: float | str = "auto",
     y_desirable: Any = None,
     cost_matrix: Any = None,
     head: str | None = None,
     transform: Callable[[Any], Any] | None = None,
     optimizer: Callable[..., torch.optim.Optimizer] = torch.optim.AdamW,
-    learning_rate: float = 1e-4,
+    learning_rate: float | str = "auto",
     clip_norm: float | None = None,
-    max_iter: int = 3,
+    max_iter: int | str = "auto",
     batch_size: int = 64,
     validation: Any = None,
     random_state: Any = None,
@@ -86,6 +95,8 @@ def finetune(
 
     The network is copied and left as it is. If its head does not have one output per class (or one
     for two classes), it is replaced by a linear layer with fresh weights; otherwise it is kept.
+    After training, the head is moved until epsilon is kept on the training rows. If the result
+    misses epsilon or costs much accuracy, a ``FairnessWarning`` gives the number and what to try.
 
     Args:
         module: gives logits: a tensor, or something with an entry or attribute ``logits``.
@@ -98,8 +109,8 @@ def finetune(
         fairness_measure: as in `fairgrad.torch.FairLoss`; None trains with the plain loss.
         epsilon: slack of the constraints, or one standard error of a level where that is more; 0 is
             exact fairness.
-        fairness_rate: step size of the multipliers, as in `fairgrad.torch.FairLoss`; 0 is the plain
-            loss.
+        fairness_rate: step size of the multipliers, as in `fairgrad.torch.FairLoss`. With a number
+            the head is not moved; 0 is the plain loss.
         y_desirable: desirable labels, for measures that need them; by default the second of two.
         cost_matrix: what it costs to predict each class (columns) where each is true (rows), in
             sorted order; None for 1 for every mistake. A network with one output gets a head with
@@ -107,9 +118,11 @@ def finetune(
         head: name of the head; by default the last linear layer.
         transform: applied to every batch of X, such as a normalisation or a tokeniser.
         optimizer: a function of parameters and ``lr`` that gives a PyTorch optimiser.
-        learning_rate: the learning rate at the start; it falls to 0 along a cosine.
+        learning_rate: the learning rate at the start; it falls to 0 along a cosine. "auto" is for
+            Adam: 0.003, or 0.0001 if more than a million weights are trained.
         clip_norm: the gradient's largest norm; None for none.
-        max_iter: epochs, passes over the rows.
+        max_iter: epochs, passes over the rows. "auto" is 3 if more than a million weights are
+            trained. Otherwise it is 20, but at most 900 steps or 5 epochs, whichever is more.
         batch_size: rows per step.
         validation: (X, y, sensitive_features) to judge every epoch on.
         random_state: seed of the new head, the shuffling and the dropout.
@@ -129,8 +142,7 @@ def finetune(
         ...     torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2)
         ... )
         >>> tuned = finetune(
-        ...     network, X, y, s, fairness_measure="demographic_parity", learning_rate=0.01,
-        ...     random_state=0,
+        ...     network, X, y, s, fairness_measure="demographic_parity", random_state=0
         ... )
         >>> tuned.module(X).shape
         torch.Size([600, 2])
@@ -140,17 +152,13 @@ def finetune(
             "sensitive_features: required, one value per row; or fairness_measure=None for the "
             "plain loss."
         )
-    check_number("learning_rate", learning_rate)
-    check_count("max_iter", max_iter)
     check_count("batch_size", batch_size)
     if clip_norm is not None:
         check_number("clip_norm", clip_norm, above=0.0)
     inputs = NetworkInputs(X, transform)
     rows = _labelled(inputs, y, sensitive_features)
     classes = rows.groups.labels
-    judge = None
-    if validation is not None:
-        judge = _judge(validation, transform, classes, fairness_measure, y_desirable)
+    judge = _judge(validation, transform, classes, fairness_measure, y_desirable)
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     name, old_head = find_head(module, head)
     check_costs(cost_matrix, len(classes))
@@ -173,11 +181,15 @@ def finetune(
         trainable = [p for p in tuned.parameters() if p.requires_grad]
         if not trainable:
             raise ValueError("module: expected parameters that require a gradient, got none.")
-        solver, history = optimizer(trainable, lr=learning_rate), []
+        usual = PRETRAINED if sum(p.numel() for p in trainable) > LARGE else NETWORK
+        rate = usual.learning_rate if learning_rate == "auto" else learning_rate
+        n_epochs = usual.epochs_of(len(inputs), batch_size) if max_iter == "auto" else max_iter
+        rate, n_epochs = check_number("learning_rate", rate), check_count("max_iter", n_epochs)
+        solver, history = optimizer(trainable, lr=rate), []
         n_steps = math.ceil(len(inputs) / batch_size)
         losses, order = 0.0, np.empty(0, dtype=np.int64)
         tuned.train()
-        bar = _progress(max_iter * n_steps, verbose, "fine-tuning")
+        bar = _progress(n_epochs * n_steps, verbose, "fine-tuning")
         for place in bar:
             epoch, step = divmod(place, n_steps)
             passed = epoch + step / n_steps
@@ -186,14 +198,18 @@ def finetune(
                 order = np.random.default_rng([seed, epoch]).permutation(len(inputs))
                 losses = 0.0
             for group in solver.param_groups:
-                group["lr"] = learning_rate * 0.5 * (1.0 + math.cos(math.pi * passed / max_iter))
+                group["lr"] = rate * 0.5 * (1.0 + math.cos(math.pi * passed / n_epochs))
             batch = order[step * batch_size : (step + 1) * batch_size]
             loss = criterion(_logits(tuned, inputs.batch(batch)), torch.from_numpy(batch))
             losses += len(batch) * _step(loss, solver, tuned, clip_norm, passed)
-            bar.text = f"epoch {epoch + 1} of {max_iter}"
+            bar.text = f"epoch {epoch + 1} of {n_epochs}"
             if step == n_steps - 1:
-                judged = {} if judge is None else judge(tuned)
-                history.append({"loss": losses / len(inputs), **judged})
+                history.append({"loss": losses / len(inputs), **judge(tuned)})
+    if fairness_measure is not None and fairness_rate != 0:
+        if fairness_rate == "auto" and layer.weight.requires_grad:
+            criterion.move_head(tuned, name, inputs)
+            history[-1] |= judge(tuned)
+        criterion.warn_of_faults(inputs, tuned, *([module] if keeps else []))
     return FineTuned(tuned.eval(), classes, history)
 
 
@@ -235,7 +251,9 @@ class _BatchLoss(nn.Module):
         values = tuple(np.arange(len(known)) for known in groups.values)
         coded = replace(groups, labels=np.arange(len(groups.labels)), values=values)
         exact = constraints_of(measure, coded, y_desirable=settings.get("y_desirable"))
-        settings["epsilon"] = exact.slacken_for(rows, settings["epsilon"]).slack
+        self.rows, self.epsilon = rows, settings["epsilon"]
+        self.constraints = exact.slacken_for(rows, self.epsilon)
+        settings["epsilon"] = self.constraints.slack
         kind = BCEWithLogitsLoss if single else CrossEntropyLoss
         self.single, self.label = single, torch.from_numpy(rows.label)
         self.s = torch.from_numpy(coded.ids[rows.group])
@@ -248,6 +266,52 @@ class _BatchLoss(nn.Module):
         loss: Tensor = self.fair(logits, target, s[:, 0] if s.shape[1] == 1 else s)
         return loss
 
+    def move_head(self, module: nn.Module, name: str, inputs: NetworkInputs) -> None:
+        """Moves a head into the bounds on the training rows: `FairGradClassifier` ends so too."""
+        try:
+            features = LayerInputs(compute_features(module, inputs, head=name, verbose=False))
+        except ValueError:  # the head is not the last step, so its inputs are not enough
+            return
+        _, head = find_head(module, name)
+        if head.bias is None:
+            head.bias = nn.Parameter(head.weight.new_zeros(head.out_features))
+        layer = torch.column_stack([head.weight, head.bias]).detach().double().cpu().numpy()
+        start = layer[1:] - layer[:1] if len(layer) == 2 else layer
+        search = LastLayers(self.rows, self.constraints, [features], [start], self.fair.cost_matrix)
+        change = search.keep_bounds().layer - start
+        if len(layer) == 2:  # two outputs share the change of their margin
+            change = np.concatenate([-change / 2, change / 2])
+        moved = torch.from_numpy(layer + change)
+        with torch.no_grad():
+            head.weight.copy_(moved[:, :-1])
+            head.bias.copy_(moved[:, -1])
+
+    def warn_of_faults(self, inputs: NetworkInputs, *networks: nn.Module) -> None:
+        """Warns of faults of a network; a second network is the one that training started from."""
+        costs = self.fair.cost_matrix
+        fair, *plain = (
+            model_figures(self.constraints, self.rows, _predict(network, inputs), costs)
+            for network in networks
+        )
+        # So that the warning suggests neither use_sensitive nor min_group, which do not exist here.
+        asked = SimpleNamespace(epsilon=self.epsilon, use_sensitive=True, constraint_names_=())
+        is_auto = self.fair.fairness_rate == "auto"
+        warn_of_faults(
+            asked,
+            fair,
+            constant_figures(self.constraints, self.rows, costs),
+            plain[0] if plain else None,
+            labels=self.rows.groups.labels.tolist(),
+            search="a larger max_iter" if is_auto else 'fairness_rate="auto"',
+        )
+
+
+def _predict(module: nn.Module, inputs: NetworkInputs) -> Ints:
+    """(n,) the index of each row's predicted label."""
+    logits = predict_logits(module, inputs, verbose=False)
+    predicted = logits[:, 0] > 0 if logits.shape[1] == 1 else logits.argmax(1)
+    return np.asarray(predicted, dtype=np.int64)
+
 
 def _judge(
     validation: Any,
@@ -257,14 +321,14 @@ def _judge(
     y_desirable: Any,
 ) -> Callable[[nn.Module], dict[str, float]]:
     """A function from a network to its figures on validation rows, which are checked at once."""
+    if validation is None:
+        return lambda _: {}
     X, y, s, _ = unpack_rows(validation, "validation")
     inputs = NetworkInputs(X, transform)
     rows = _labelled(inputs, y, s, classes)
 
     def judge(module: nn.Module) -> dict[str, float]:
-        logits = predict_logits(module, inputs, verbose=False)
-        margin = logits[:, 0] > 0 if logits.shape[1] == 1 else logits.argmax(1)
-        predicted = margin.long().numpy()
+        predicted = _predict(module, inputs)
         figures = {"accuracy": float((predicted == rows.label).mean())}
         if measure is not None and s is not None:
             constraints = constraints_of(measure, rows.groups, y_desirable=y_desirable)

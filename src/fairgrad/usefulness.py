@@ -283,7 +283,7 @@ def warn_of_faults(
     """Warns of what is wrong with a fitted estimator, or if it decides every row as a plain one.
 
     Args:
-        model: one of our estimators.
+        model: one of our estimators, or its epsilon, use_sensitive and constraint_names_.
         fair: its figures.
         constants: each label for everybody.
         plain: the model trained for accuracy alone, if there is one.

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from fairgrad import fairness_levels
+from fairgrad import FairnessWarning, fairness_levels
 from fairgrad.finetune import finetune, predict_logits
 from fairgrad.torch import CrossEntropyLoss
 
@@ -18,6 +18,112 @@ def tune(network, rows, **options):
     X, y, s = rows
     settings = {"fairness_measure": DP, "learning_rate": 0.01, "max_iter": 2, "random_state": 0}
     return finetune(network, X, y, s, **settings | options)
+
+
+def trained(rows, n_outputs=2, *, bias=True):
+    """A small network that was trained on some rows for accuracy alone."""
+    torch.manual_seed(0)
+    network = nn.Sequential(
+        nn.Linear(6, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, n_outputs, bias=bias)
+    )
+    X, y, _ = (torch.from_numpy(part) for part in rows)
+    optimizer = torch.optim.Adam(network.parameters(), lr=0.01)
+    for _ in range(10):
+        for batch in torch.randperm(len(X)).split(64):
+            logits = network(X[batch])
+            padded = logits if n_outputs > 1 else torch.cat([torch.zeros_like(logits), logits], 1)
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(padded, y[batch]).backward()
+            optimizer.step()
+    return network
+
+
+def judged(module, rows, measure=DP):
+    """Accuracy and the largest |F| on some rows."""
+    X, y, s = rows
+    logits = predict_logits(module, X)
+    predicted = (logits[:, 0] > 0 if logits.shape[1] == 1 else logits.argmax(1)).long().numpy()
+    return (predicted == y).mean(), np.abs(fairness_levels(y, predicted, s, measure).values).max()
+
+
+@pytest.mark.parametrize("measure", [DP, "equalized_odds"])
+@pytest.mark.parametrize(("n_outputs", "n_labels"), [(1, 2), (2, 2), (3, 3)])
+def test_by_default_epsilon_is_kept_on_the_training_rows(make_rows, measure, n_outputs, n_labels):
+    rows = make_rows(2000, seed=0, n_labels=n_labels)
+    network = trained(rows, n_outputs)
+    accuracy, unfair = judged(network, rows, measure)
+    tuned = finetune(network, *rows, fairness_measure=measure, random_state=0)
+    fair_accuracy, fair = judged(tuned.module, rows, measure)
+    assert unfair > 0.05
+    assert fair < 0.0551  # epsilon and the least miss that is a warning
+    assert fair_accuracy > accuracy - 0.15
+
+
+def test_a_head_without_bias_and_costs(make_rows):
+    rows = make_rows(2000, seed=0)
+    network = trained(rows, bias=False)
+    tuned = finetune(
+        network, *rows, fairness_measure=DP, cost_matrix=[[0, 1], [2, 0]], random_state=0
+    )
+    assert judged(tuned.module, rows)[1] < 0.056
+
+
+def test_the_last_epoch_is_judged_with_the_moved_head(make_rows):
+    rows = make_rows(2000, seed=0)
+    tuned = finetune(trained(rows), *rows, fairness_measure=DP, validation=rows, random_state=0)
+    accuracy, worst = judged(tuned.module, rows)
+    assert tuned.history[-1]["accuracy"] == accuracy
+    assert tuned.history[-1]["unfairness"] <= worst < 0.056
+
+
+def test_a_missed_epsilon_is_a_warning_with_the_number(make_rows):
+    rows = make_rows(2000, seed=0)
+    network = trained(rows)
+    message = (
+        r"^epsilon=0.05 is not kept: on the training rows the worst level of fairness is 0\.\d+ "
+        r"beyond its bounds \(max \|F\| 0\.\d+\).*Try fairness_rate=\"auto\""
+    )
+    with pytest.warns(FairnessWarning, match=message):
+        tune(network, rows, fairness_rate=1e-6)
+    network[3].requires_grad_(requires_grad=False)  # then the head is not moved
+    with pytest.warns(FairnessWarning, match="Try a larger max_iter or a larger epsilon"):
+        tune(network, rows, learning_rate=1e-5)
+
+
+def test_a_head_that_is_not_the_last_step_is_not_moved(make_rows):
+    class Halved(nn.Module):
+        def __init__(self, network):
+            super().__init__()
+            self.network = network
+
+        def forward(self, x):
+            return self.network(x) / 2
+
+    rows = make_rows(2000, seed=0)
+    with pytest.warns(FairnessWarning, match="epsilon=0.05 is not kept"):
+        tune(Halved(trained(rows)), rows, learning_rate=1e-5)
+
+
+@pytest.mark.filterwarnings("error::fairgrad.usefulness.FairnessWarning")
+def test_the_plain_loss_is_not_judged(make_rows):
+    rows = make_rows(2000, seed=0)
+    tune(trained(rows), rows, fairness_rate=0.0)
+    finetune(trained(rows), *rows, fairness_measure=None, max_iter=1)
+
+
+def test_a_large_network_is_trained_gently(make_rows):
+    """A million weights were probably learnt elsewhere: three epochs, at a small rate."""
+    rows = make_rows(2000, seed=0)
+    torch.manual_seed(0)
+    large = nn.Sequential(nn.Linear(6, 150_000), nn.ReLU(), nn.Linear(150_000, 2))
+    settings = {"fairness_rate": 0.0, "random_state": 0}
+    found = [
+        finetune(large, *(part[:128] for part in rows), **settings, **more)
+        for more in ({}, {"learning_rate": 1e-4, "max_iter": 3})
+    ]
+    assert len(found[0].history) == 3
+    for one, other in zip(*(tuned.module.parameters() for tuned in found), strict=True):
+        assert torch.equal(one, other)
 
 
 def convolutional():
@@ -53,16 +159,18 @@ def test_a_convolutional_network_becomes_fairer():
 
 def test_it_is_the_losss_own_loop(rows, make_network):
     """The same steps written out: order, loss, learning rate, gradient norm."""
+    rate = 0.01  # the automatic rate would move the head at last
     X, y, s = rows
     network = make_network()
     network.body[2].p = 0.0
     tuned = finetune(
         network, X, y, s, fairness_measure=DP, epsilon=0.0, optimizer=torch.optim.SGD,
-        learning_rate=0.1, clip_norm=0.5, max_iter=2, batch_size=100, random_state=7,
+        fairness_rate=rate, learning_rate=0.1, clip_norm=0.5, max_iter=2, batch_size=100,
+        random_state=7,
     )  # fmt: skip
     seed = int(np.random.RandomState(7).randint(np.iinfo(np.int32).max))
     own = copy.deepcopy(network).train()
-    criterion = CrossEntropyLoss(y, s, DP)
+    criterion = CrossEntropyLoss(y, s, DP, fairness_rate=rate)
     optimizer = torch.optim.SGD(own.parameters(), lr=0.1)
     X, y, s = (torch.from_numpy(part) for part in rows)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=24)
@@ -163,8 +271,10 @@ def test_a_network_that_returns_no_logits_is_refused(rows):
     ("options", "message"),
     [
         ({"max_iter": 0}, "max_iter: expected a whole number of at least 1"),
+        ({"max_iter": "many"}, "max_iter: expected a whole number"),
         ({"batch_size": 2.5}, "batch_size: expected a whole number"),
         ({"learning_rate": -1.0}, "learning_rate: expected a finite number"),
+        ({"learning_rate": "high"}, "learning_rate: expected a finite number"),
         ({"clip_norm": 0.0}, "clip_norm: expected a finite number above 0"),
         ({"head": "fc"}, "head: expected the name of a part"),
         ({"y_desirable": [5]}, r"y_desirable: expected labels among \[0, 1\], got \[5\]"),

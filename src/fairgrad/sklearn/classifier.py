@@ -90,6 +90,12 @@ class Schedule(NamedTuple):
     least_steps: int
     most_steps: int
 
+    def epochs_of(self, n_rows: int, batch_size: int) -> int:
+        """Epochs for a table of so many rows."""
+        steps = math.ceil(n_rows / batch_size)
+        most = max(LEAST_EPOCHS, math.ceil(self.most_steps / steps))
+        return min(max(self.epochs, math.ceil(self.least_steps / steps)), most)
+
 
 LINEAR, NETWORK = Schedule("sgd", 0.15, 30, 1000, 3000), Schedule("adam", 0.003, 20, 100, 900)
 """A learning rate of 0.5 needs a third of the steps on small tables and is as good there. On tables
@@ -347,9 +353,7 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
 
         epochs = self.max_iter
         if epochs == "auto":
-            steps = math.ceil(rows.n / self.batch_size)
-            most = max(LEAST_EPOCHS, math.ceil(usual.most_steps / steps))
-            epochs = min(max(usual.epochs, math.ceil(usual.least_steps / steps)), most)
+            epochs = usual.epochs_of(rows.n, self.batch_size)
         elif isinstance(epochs, str):
             raise ValueError(f"max_iter: expected a whole number or 'auto', got {epochs!r}.")
         plan = TrainingPlan(
