@@ -275,7 +275,7 @@ class _BatchLoss(nn.Module):
         _, head = find_head(module, name)
         if head.bias is None:
             head.bias = nn.Parameter(head.weight.new_zeros(head.out_features))
-        layer = torch.column_stack([head.weight, head.bias]).detach().double().cpu().numpy()
+        layer = torch.column_stack([head.weight, head.bias]).detach().cpu().double().numpy()
         start = layer[1:] - layer[:1] if len(layer) == 2 else layer
         search = LastLayers(self.rows, self.constraints, [features], [start], self.fair.cost_matrix)
         change = search.keep_bounds().layer - start
