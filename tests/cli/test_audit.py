@@ -161,6 +161,8 @@ def test_decisions_without_a_target(program, scored, tmp_path):
     ran = program("audit", scored, *named, "--measure", "equalized_odds")
     ran.refused("compares predictions with true labels", "--target")
     program("audit", scored, "--prediction", "biased").refused("--sensitive is missing")
+    twice = ("--prediction", "biased", "--target", "biased", "--sensitive", "age group")
+    program("audit", scored, *twice).refused("--target and --prediction both name 'biased'")
 
 
 def test_the_table_of_local_law_144(program, scored, tmp_path):

@@ -422,6 +422,11 @@ class AuditRequest:
                 refuse_idle(options, names, reason)
         if request.measure:
             audit_tolerance(request.tolerance, request.measure)
+        for name in ("prediction", "score"):
+            if options.get(name) and options[name] == options.get("target"):
+                raise ValueError(
+                    f"--target and --{name} both name {options[name]!r}; name different columns"
+                )
         for name in ("target", "prediction", "score"):
             # Subgroups by what is predicted would have the largest gaps of all.
             if options.get(name) and options[name] in request.search:
