@@ -123,7 +123,7 @@ def test_the_conclusion_names_the_comparisons_that_decide(two_faced):
 def test_a_ratio_is_told_as_a_ratio():
     biased = np.where(GROUP == "a", TRUTH, "no")
     audit = Audit(TRUTH, biased, GROUP, "four_fifths_rule", baseline=TRUTH)
-    assert "0.00 times the highest; at least 0.8 is required" in audit.conclusion
+    assert "0.00 times the highest. At least 0.8 is required" in audit.conclusion
     assert "1.000 ✓" in audit.summary(explain=True)  # the ratio before
 
 
@@ -301,3 +301,37 @@ def test_groups_that_are_not_judged_and_sure_changes_have_different_marks():
     assert "tiny †" in text
     assert "† not judged" in text
     assert re.search(r"0\.0→100\.0\*", text)
+
+
+@pytest.fixture(scope="module")
+def open_verdict():
+    """Two groups of 6,000 and 300 rows: recall of the label no is measured well, of yes badly."""
+    rng = np.random.default_rng(3)
+    y = np.where(rng.random(6300) < 0.04, "yes", "no")
+    s = np.repeat(["Male", "Female"], [6000, 300])
+    wrong = rng.random(6300) < np.where(s == "Male", 0.1, 0.115)
+    pred = np.where(wrong, np.where(y == "yes", "no", "yes"), y)
+    return pd.Series(y, name="hired"), pred, pd.DataFrame({"sex": s})
+
+
+def test_the_interval_beside_a_rate_is_that_of_this_rate(open_verdict):
+    audit = Audit(*open_verdict, "demographic_parity", tolerance=0.02)
+    assert audit.verdict == UNDECIDED
+    said = re.search(
+        r"The rate of women is ([\d.]+) points \(interval (-?[\d.]+) to ([\d.]+)\) (below|above)",
+        audit.conclusion,
+    )
+    assert said is not None
+    levels = audit.to_frame("levels").set_index(["group", "label"]).loc["sex=Female", "yes"]
+    ends = sorted(abs(100 * levels["level"]) / levels["level"] * levels[["low", "high"]])
+    assert [float(end) for end in said.groups()[1:3]] == pytest.approx(ends, abs=0.051)
+    assert float(said[1]) == pytest.approx(abs(100 * levels["level"]), abs=0.051)
+    assert said[4] == ("above" if levels["level"] > 0 else "below")
+
+
+def test_an_open_verdict_and_the_tolerance_that_would_do_state_the_same_figure(open_verdict):
+    audit = Audit(*open_verdict, ["equalized_odds", "demographic_parity"])
+    assert audit.verdict == UNDECIDED
+    (largest,) = re.findall(r"gap of any group could be up to ([\d.]+) points\.", audit.conclusion)
+    (passing,) = re.findall(r"at a tolerance of ([\d.]+) points", audit.conclusion)
+    assert largest == passing

@@ -51,7 +51,8 @@ def test_groups_whose_values_are_codes_are_named_with_their_column():
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"), [(0.05, "5"), (0.1234, "12.3"), (0.01, "1.0"), (-0.003, "-0.3")]
+    ("value", "shown"),
+    [(0.05, "5"), (0.1234, "12.3"), (0.01, "1.0"), (-0.003, "-0.3"), (-0.0004, "0")],
 )
 def test_points_are_never_one(value, shown):
     assert words.points(value) == shown

@@ -114,7 +114,7 @@ class Audit(ShownAndWritten):
         'unfair'
         >>> print(audit.conclusion)  # doctest: +NORMALIZE_WHITESPACE
         F and M are predicted correctly at different rates: 100.0 % and 50.0 %. The rate of F is 25
-        points above the overall rate, 75.0 %; up to 5 points are tolerated, so the model is judged
+        points above the overall rate, 75.0 %. Up to 5 points are tolerated, so the model is judged
         unfair (95 % confidence, 200 rows). It would be judged fair only at a tolerance of 30.3
         points: groups differ too much, or are too small, for a claim of fairness.
         Accuracy is 75.0 %.

@@ -147,17 +147,15 @@ def compared_values(audit: Audit) -> dict[str, Any] | None:
     if np.isnan(level).all() or (comparison.group < 0).all():
         return None
     by_cell = len(level) == len(comparison.cells.total)
-    # Of two labels one says what the other does: the desirable one is told.
-    told = np.where(comparison.valued | (table.n_labels > 2), level, np.nan)
-    cell = int(np.nanargmax(np.abs(level if np.isnan(told).all() else told)))
+    cell = _named_level(finding)
     if not by_cell:
         cell = int(np.flatnonzero(comparison.cell_group == comparison.group[cell])[0])
     cells = np.flatnonzero(comparison.block == comparison.block[cell])
     rate = comparison.cells.pick(cells).value
     reference, fair = float("nan"), (0.0, 1.0)
     if by_cell and rule.kind != "ratio":
-        worst = int(np.nanargmax(np.abs(level[cells])))
-        reference = float(rate[worst] - level[cells][worst])
+        worst = int(np.flatnonzero(cells == cell)[0])
+        reference = float(rate[worst] - level[cell])
         least, most = rule.fair_levels(comparison)
         fair = reference + least[cells[0]], reference + most[cells[0]]
     else:
@@ -194,6 +192,13 @@ def compared_values(audit: Audit) -> dict[str, Any] | None:
         "fair_high": fair_high,
         "rates": records,
     }
+
+
+def _named_level(finding: Finding) -> int:
+    """The index of the largest level; of two labels that of the desirable one, which says both."""
+    told = finding.comparison.valued | (finding.table.n_labels > 2)
+    level = np.where(told, finding.levels, np.nan)
+    return int(np.nanargmax(np.abs(finding.levels if np.isnan(level).all() else level)))
 
 
 def _compared(audit: Audit) -> list[Block]:
@@ -249,7 +254,7 @@ def conclusion(audit: Audit) -> tuple[str, ...]:
         # A verdict may be "fair" though one rate is much smaller than another: say so.
         ratio = float(np.nanmin(impact_ratios(np.array([*rates.values()])), initial=1.0))
         ratio = ratio if finding.verdict == FAIR and ratio < 0.8 else 1.0
-        verdict = _verdict_sentence(finding, values, rates, is_small=ratio < 1)
+        verdict = _verdict_sentence(decisive, finding, values, rates, is_small=ratio < 1)
         sentences = [_rates_sentence(finding, values, rates, ratio), f"{verdict} ({rows})."]
     sentences = [_useless(audit), *sentences, _passing(audit)]
     sentences += [_other_findings(audit, decisive), _accuracy(audit)]
@@ -278,7 +283,12 @@ def _rates_sentence(
 
 
 def _verdict_sentence(
-    finding: Finding, values: Mapping[str, Any], rates: Mapping[str, float], *, is_small: bool
+    decisive: Sequence[Finding],
+    finding: Finding,
+    values: Mapping[str, Any],
+    rates: Mapping[str, float],
+    *,
+    is_small: bool,
 ) -> str:
     """What is tolerated, and the verdict; without its full stop."""
     kind, limit = finding.tolerance.kind, finding.tolerance.value
@@ -289,7 +299,7 @@ def _verdict_sentence(
     if kind == "ratio":
         between = f" (interval {low:.2f} to {high:.2f})" if is_open else ""
         lowest = f"The lowest rate is {value:.2f} times the highest{between}"
-        return f"{lowest}; at least {limit:.3g} is required, {so}"
+        return f"{lowest}. At least {limit:.3g} is required, {so}"
     every = "Both" if sum(not math.isnan(rate) for rate in rates.values()) == 2 else "All"
     who, gap = values["worst"], rates[values["worst"]] - values["reference"]
     side = f"points {'below' if gap < 0 else 'above'}"
@@ -302,10 +312,17 @@ def _verdict_sentence(
     if verdict == FAIR:
         within = f"{every} are within {points(limit)} points of {of}, {so}"
         return f"This is tolerated: {within[0].lower()}{within[1:]}" if is_small else within
-    between = f"points (interval {points(low)} to {points(high)})" if is_open else "points"
     tolerated = f"{points(limit)} {'point is' if limit == 0.01 else 'points are'} tolerated"
-    side = side.replace("points", between)
-    return f"{the_rate} {side} {of}; up to {tolerated}, {so}"
+    verdict = f"Up to {tolerated}, {so}"
+    if not is_open:
+        return f"{the_rate} {side} {of}. {verdict}"
+    # The rate that is named has its own interval; the verdict is open because of any group's.
+    ends = (float(end[_named_level(finding)]) for end in finding.level_intervals)
+    low, high = sorted(math.copysign(1.0, gap) * end for end in ends)
+    named = f"{the_rate} points (interval {points(low)} to {points(high)}) {side[7:]} {of}."
+    most = attainable_tolerance([one for one in decisive if one.tolerance.kind == "level"])
+    largest = f"The largest gap of any group could be up to {points(most or high)} points."
+    return f"{named} {largest} {verdict}"
 
 
 def _passing(audit: Audit) -> str:

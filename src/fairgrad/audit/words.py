@@ -226,7 +226,7 @@ def percent(value: float) -> str:
 
 def points(value: float) -> str:
     """A difference of rates for people."""
-    shown = "not defined" if math.isnan(value) else f"{100 * value:.1f}"
+    shown = "not defined" if math.isnan(value) else f"{100 * value:z.1f}"  # no "-0.0"
     return shown if shown == "1.0" else shown.removesuffix(".0")  # not "1 points"
 
 
