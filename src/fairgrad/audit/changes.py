@@ -120,15 +120,18 @@ class Change:
 
         Sure is what the interval says: all of it lies on one side of 0.
         """
-        low, high = self.interval
-        way = np.where(low > 0, 1, np.where(high < 0, -1, 0))
+        return self._ways(self.interval)
+
+    def _ways(self, interval: Interval) -> NDArray[np.int64]:
+        way = np.where(interval.low > 0, 1, np.where(interval.high < 0, -1, 0))
         return (way * np.sign(self.after.comparison.good)).astype(np.int64)
 
     @property
     def is_levelling_down(self) -> bool:
         """Fairer though no group is surely better off and some group surely is worse off.
 
-        Fairer means that the figure of this measure came down (a ratio: went up).
+        Fairer means that the figure of this measure came down (a ratio: went up). Gains count as
+        the tables mark them: with intervals that each hold by themselves.
         """
         before, after = self.before, self.after
         if after.tolerance.kind == "level":
@@ -136,19 +139,6 @@ class Change:
         else:
             sign = -1.0 if after.tolerance.kind == "ratio" else 1.0
             is_fairer = sign * after.judgement.value < sign * before.judgement.value
-        return bool(is_fairer and (self.direction <= 0).all() and (self.direction < 0).any())
-
-    def gained(self) -> list[str]:
-        """The groups that surely gained in one of their rates and lost in none."""
-        return self._groups(1)
-
-    def lost(self) -> list[str]:
-        """The groups that surely lost in one of their rates and gained in none."""
-        return self._groups(-1)
-
-    def _groups(self, way: int) -> list[str]:
-        ways: dict[int, set[int]] = {}
-        for group, direction in zip(self.after.comparison.cell_group, self.direction, strict=True):
-            ways.setdefault(int(group), set()).add(int(direction))
-        names = self.after.table.groups.names
-        return [names[g] for g in sorted(ways) if ways[g] - {0} == {way}]
+        single = change_interval(self.moved(), after.comparison.cells, after.alpha)
+        has_gain = (self._ways(single) > 0).any()
+        return bool(is_fairer and not has_gain and (self.direction < 0).any())

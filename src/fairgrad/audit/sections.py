@@ -25,9 +25,7 @@ if TYPE_CHECKING:
 
     from fairgrad.audit.audit import Audit
     from fairgrad.audit.changes import Change
-    from fairgrad.audit.comparisons import Comparison
     from fairgrad.audit.verdicts import Finding
-    from fairgrad.groups import Groups
 
 SUMMARY, GROUPS, VERDICTS, DETAILS, METHOD = "summary", "groups", "verdicts", "details", "method"
 MANY_GROUPS, MOST_LABELS, MOST_GAINS = 12, 12, 6
@@ -110,9 +108,10 @@ def gains(audit: Audit) -> list[Block]:
     against = f"Compared with {words.in_sentence(other)},"
     sentences = []
     for (predicate, _), people in by_predicate.items():
+        be = "is" if len(people) == 1 and next(iter(people)).startswith("1 ") else "are"
         n_more = len(people) - MOST_GAINS
         shown = [*list(people)[:MOST_GAINS], *([f"{n_more} more groups"] if n_more > 0 else [])]
-        sentences.append(f"{against} {words.conjoined(shown)} are {predicate}.")
+        sentences.append(f"{against} {words.conjoined(shown)} {be} {predicate}.")
     if asked and not sentences:
         sentences.append(f"{against} no group clearly gained or lost.")
     cost = price(audit)
@@ -167,7 +166,7 @@ def compared_values(audit: Audit) -> dict[str, Any] | None:
     if comparison.reference >= 0:
         against = f"the rate of {people[comparison.reference]}"
     names = [people[g] for g in comparison.cell_group[cells]]
-    among, predicate = _phrase(comparison, cells[0], table.groups)
+    among, predicate = words.phrase(comparison, cells[0], table.groups)
     of = f" among people {among}" if among else ""
     fair_low, fair_high = (float(np.clip(end, 0.0, 1.0)) for end in fair)
     records = []
@@ -215,19 +214,6 @@ def _compared(audit: Audit) -> list[Block]:
             rows.append([row["group"], *was, percent(row["rate"]), interval])
     columns = ("group", *(["before", "now"] if before else ["rate"]), "interval")
     return [Block(values["title"], columns, rows, chart="compared")]
-
-
-def _phrase(comparison: Comparison, cell: int, groups: Groups) -> tuple[str, str]:
-    """Whose rate a cell is, and what the rate counts."""
-    label = int(comparison.cell_label[cell])
-    named = "as desirable" if label < 0 else words.in_sentence(str(groups.labels[label]))
-    of = f"with {words.in_sentence(groups.label_name)} {named}"
-    if comparison.rate in {"selection rate", "prediction rate"}:
-        return "", f"predicted {named}"
-    if comparison.rate == "false positive rate":
-        return of.replace("with", "without", 1), f"predicted {named}"
-    right = "predicted wrongly" if comparison.rate == "error rate" else "predicted correctly"
-    return ("" if label < 0 else of), right
 
 
 def conclusion(audit: Audit) -> tuple[str, ...]:
@@ -317,12 +303,13 @@ def _verdict_sentence(
     if not is_open:
         return f"{the_rate} {side} {of}. {verdict}"
     # The rate that is named has its own interval; the verdict is open because of any group's.
+    most = attainable_tolerance([one for one in decisive if one.tolerance.kind == "level"]) or 1.0
     ends = (float(end[_named_level(finding)]) for end in finding.level_intervals)
     low, high = sorted(math.copysign(1.0, gap) * end for end in ends)
-    named = f"{the_rate} points (interval {points(low)} to {points(high)}) {side[7:]} {of}."
-    most = attainable_tolerance([one for one in decisive if one.tolerance.kind == "level"])
-    largest = f"The largest gap of any group could be up to {points(most or high)} points."
-    return f"{named} {largest} {verdict}"
+    # Two-sided, it may reach farther than the one-sided limit that decides: that one is told.
+    between = f" (interval {points(low)} to {points(high)})" if high <= most else ""
+    largest = f"The largest gap of any group could be up to {points(most)} points."
+    return f"{the_rate} points{between} {side[7:]} {of}. {largest} {verdict}"
 
 
 def _passing(audit: Audit) -> str:
@@ -403,16 +390,15 @@ def _moved_people(change: Change) -> list[tuple[str, bool, str]]:
     Increases come first.
     """
     comparison, groups = change.after.comparison, change.after.table.groups
-    names = words.people_names(groups)
     up, down = change.moved(people=True)
     moved = []
     for k in np.flatnonzero(change.direction).tolist():
         net = int(up[k] - down[k])
         if net:
-            among, predicate = _phrase(comparison, k, groups)
+            among, predicate = words.phrase(comparison, k, groups)
             more = "more" if net > 0 else "fewer"
-            who = f"{abs(net):,} {more} {words.in_sentence(names[comparison.cell_group[k]])}"
-            moved.append((net, predicate, bool(among), f"{who} {among}".strip()))
+            who = words.people_with(groups, comparison.cell_group[k], among, n=abs(net))
+            moved.append((net, predicate, bool(among), f"{abs(net):,} {more} {who}"))
     moved.sort(key=lambda one: (one[0] < 0, -abs(one[0])))
     return [one[1:] for one in moved]
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from fairgrad.audit.audit import Audit
+    from fairgrad.audit.comparisons import Comparison
     from fairgrad.audit.counts import CountTable
     from fairgrad.audit.verdicts import Finding
     from fairgrad.groups import Groups
@@ -182,6 +183,33 @@ def people_names(groups: Groups) -> list[str]:
         )
     names = short_names(groups, named)
     return names if len({*names}) == len(names) else short_names(groups)
+
+
+def people_with(groups: Groups, group: int, among: str = "", *, n: int = 2) -> str:
+    """The people of a group in a sentence: "women with income >50K", "people (sex 0, income 1)"."""
+    name, column = in_sentence(people_names(groups)[group]), groups.attributes[0].casefold()
+    people = "person" if n == 1 else "people"
+    if name in PEOPLE.values():
+        who = name.replace("men", "man") if n == 1 else name
+    elif len(groups.attributes) == 1 and column in {"race", "ethnicity"} and name.isalpha():
+        who = f"{name} {people}"
+    else:
+        details = ", ".join([name, *([among.removeprefix("with ")] if among else [])])
+        return f"{people} ({details})"
+    return f"{who} {among}".strip()
+
+
+def phrase(comparison: Comparison, cell: int, groups: Groups) -> tuple[str, str]:
+    """Whose rate a cell is, and what the rate counts."""
+    label = int(comparison.cell_label[cell])
+    named = "as desirable" if label < 0 else in_sentence(str(groups.labels[label]))
+    of = f"with {in_sentence(groups.label_name)} {named}"
+    if comparison.rate in {"selection rate", "prediction rate"}:
+        return "", f"predicted {named}"
+    if comparison.rate == "false positive rate":
+        return of.replace("with", "without", 1), f"predicted {named}"
+    right = "predicted wrongly" if comparison.rate == "error rate" else "predicted correctly"
+    return ("" if label < 0 else of), right
 
 
 def level_names(finding: Finding) -> tuple[str, ...]:
@@ -501,13 +529,19 @@ def levelling_down(audit: Audit) -> str:
     for change in levelled:
         grouped.setdefault(in_the_middle(change.after.measure), []).append(change.after.attribute)
     measures = [f"{name} (by {conjoined(views)})" for name, views in grouped.items()]
-    rates = " or ".join(dict.fromkeys(change.after.comparison.rate for change in levelled))
-    lost = list(dict.fromkeys(name for change in levelled for name in change.lost()))
-    have = "has" if len(lost) == 1 else "have"
+    lost: dict[str, dict[str, None]] = {}
+    for change in levelled:
+        comparison, groups = change.after.comparison, change.after.table.groups
+        for k in np.flatnonzero(change.direction < 0).tolist():
+            among, predicate = phrase(comparison, k, groups)
+            often = f"{predicate} {'less' if comparison.good[k] > 0 else 'more'} often"
+            lost.setdefault(often, {}).setdefault(
+                people_with(groups, comparison.cell_group[k], among)
+            )
+    losses = [f"{capitalized(listed(list(who), 6))} are {often}." for often, who in lost.items()]
     return (
         f"Levelling down: {conjoined(measures)} improved against {audit.baseline_name} only "
-        f"because groups got worse: {listed(lost, most=6)} {have} a worse {rates}, and no group "
-        "clearly has a better one."
+        f"because groups got worse. {' '.join(losses)} No group clearly gained."
     )
 
 
