@@ -76,7 +76,7 @@ def test_the_conclusion_has_the_rates_the_verdict_and_the_price_everywhere(two_f
 def test_every_verdict_and_measure_has_its_words(two_faced):
     s = pd.Series(GROUP, name="group")
     fair = Audit(TRUTH, two_faced, s, "demographic_parity")
-    assert "a and b are predicted yes almost equally often: 50.0 % and 50.0 %" in fair.conclusion
+    assert fair.conclusion.startswith("In every group by group, 50 % of people are predicted yes.")
     assert "Both are within 5 points" in fair.conclusion
     recall = Audit(TRUTH, two_faced, s, "equality_of_opportunity").conclusion
     assert "Among people with hired yes, a and b are predicted correctly" in recall
@@ -117,7 +117,7 @@ def test_bounds_are_told_as_bounds(two_faced, measure, words):
 
 def test_the_conclusion_names_the_comparisons_that_decide(two_faced):
     audit = Audit(TRUTH, two_faced, pd.Series(GROUP, name="group"))
-    assert "3 of 4 comparisons are unfair: equalized odds" in audit.conclusion
+    assert "3 of 4 comparisons are unfair: equalized odds (by group), " in audit.conclusion
 
 
 def test_a_ratio_is_told_as_a_ratio():
@@ -139,7 +139,7 @@ def test_seven_people_are_shown_and_not_judged(with_seven):
     known = with_seven[2] != "c"
     without = Audit(*(part[known] for part in with_seven))
     assert audit.verdict == without.verdict == FAIR
-    assert "Not judged: 7 people in groups by g of fewer than 30 rows" in audit.conclusion
+    assert "Not judged: 7 people in groups by g with fewer than 30 rows" in audit.conclusion
     assert "Not judged" not in without.conclusion
     levels = audit.to_frame("levels").set_index(["measure", "name"])["level"]
     y, pred, s = with_seven
@@ -157,7 +157,7 @@ def test_seven_people_are_shown_and_not_judged(with_seven):
     rates = audit.to_frame("rates").set_index(["group", "rate"])["value"]
     assert rates["g=c", "selection_rate"] == 1.0
     (said,) = [notice.message for notice in audit.warnings if notice.kind == "not_judged"]
-    assert "7 people in 1 group of fewer than 30 rows: c (7)" in said
+    assert "Not judged: 7 people in 1 group by g with fewer than 30 rows: c (7)" in said
     assert " c †" in audit.summary()
 
 
@@ -253,6 +253,30 @@ def test_rows_of_unknown_group_are_not_counted_as_judged():
     known = Audit(y_pred=[0, 1] * 250, sensitive_features={"sex": ["F", "M"] * 250})
     assert "500 rows" in known.conclusion
     assert "is known" not in known.conclusion
+    both = pd.DataFrame({"sex": s, "race": ["p", "q"] * 250})
+    crossed = Audit(y_pred=[0, 1, 1, 1, 0] * 100, sensitive_features=both, min_group=0)
+    assert "rows whose sex and race are known" in crossed.conclusion
+
+
+def test_the_accuracy_says_that_it_is_of_all_rows_if_the_table_is_not():
+    y, s = [0, 1, 1, 1, 0] * 100, ["F", "M", None, "F", "M"] * 100
+    assert "Accuracy on all 500 rows is 100.0 %." in Audit(y, y, {"sex": s}).conclusion
+    known = Audit(y, y, {"sex": ["F", "M"] * 250})
+    assert "Accuracy is 100.0 %." in known.conclusion
+
+
+def test_a_fair_model_that_costs_accuracy_for_nothing_is_told():
+    plain, fair = flipped(0.1, 0.1), flipped(0.2, 0.2)
+    s, named = pd.Series(GROUP, name="g"), {"baseline_name": "the plain model"}
+    audit = Audit(TRUTH, fair, s, "accuracy_parity", baseline=plain, **named)
+    assert audit.conclusion.endswith(
+        "Accuracy is 80.0 %; without the fairness constraint it would be 90.0 %, and that model "
+        "would be judged fair as well."
+    )
+    unfair = flipped(0.0, 0.2)
+    for now, before in ((fair, unfair), (plain, fair), (fair, fair)):
+        told = Audit(TRUTH, now, s, "accuracy_parity", baseline=before, **named).conclusion
+        assert "that model" not in told
 
 
 def test_the_ratio_is_judged_once():
@@ -343,3 +367,18 @@ def test_no_rate_has_an_interval_beyond_the_largest_gap():
     assert audit.verdict == UNDECIDED
     assert "interval" not in audit.conclusion
     assert "largest gap of any group could be up to" in audit.conclusion
+
+
+def test_equal_rates_of_few_people_are_told_as_equal():
+    y = pd.Series(["no", "yes"] * 60, name="hired")
+    audit = Audit(y, y, pd.Series(np.repeat(["a", "b", "c"], 40), name="land"), "equalized_odds")
+    assert audit.verdict == UNDECIDED
+    said = "In every group by land, 100 % of people with hired no are predicted correctly. "
+    assert audit.conclusion.startswith(f"{said}All groups have the same rate. The largest gap of")
+
+
+def test_rows_of_unknown_group_that_change_no_verdict_are_told_once():
+    y, s = [0, 1] * 100, ["a", "b", "b", "a", "a"] * 40
+    s[:4] = [None] * 4
+    (said,) = [n.message for n in Audit(y, y, {"s": s}).warnings if n.kind == "unknown"]
+    assert said.endswith("the best-off group, the verdict would still be undecided.")

@@ -11,12 +11,14 @@ from fairgrad import Constraints, On
 from fairgrad.audit import FAIR, UNDECIDED, UNFAIR, Audit
 from fairgrad.audit.comparisons import compare
 from fairgrad.audit.counts import CountTable
+from fairgrad.audit.forecast import RowsNeeded
 from fairgrad.audit.verdicts import (
     Finding,
     VerdictRule,
     holm_shares,
     level_limits,
 )
+from fairgrad.audit.words import advice
 from fairgrad.groups import Groups
 
 MEASURES = ["accuracy_parity", "equalized_odds", "equality_of_opportunity", "demographic_parity"]
@@ -212,11 +214,29 @@ def test_the_advised_rows_settle_it_about_four_times_out_of_five(rates, toleranc
         return Audit.from_counts(counts, None, "p", "s", **options).findings[0]
 
     found = [one.rows_needed for one in (drawn(n) for _ in range(40)) if one.verdict == UNDECIDED]
-    advice = [sum(one.more.values()) for one in found if one is not None]
+    advised = [sum(one.more.values()) for one in found if one is not None]
     assert all(one.high is None or one.low <= one.high for one in found if one is not None)
-    enough = n + int(np.median(advice) / len(rates))
+    enough = n + int(np.median(advised) / len(rates))
     settled = np.mean([drawn(enough).verdict != UNDECIDED for _ in range(100)])
     assert 0.5 <= settled <= 0.99
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [
+        (5000, 5000, ""),
+        (4900, 5300, ""),
+        (490, 2500, " The rates are uncertain: it may take 490 to 2,500 more rows."),
+        (490, None, " The rates are uncertain: it may take 490 more rows, or over a million"),
+    ],
+)
+def test_the_advice_has_a_range_only_if_it_is_one(monkeypatch, low, high, said):
+    finding = Audit(*repeated(1, 0.5), measures="accuracy_parity", tolerance=0.25).findings[0]
+    needed = RowsNeeded(dict(zip(finding.table.groups.names, (3600, 1), strict=True)), low, high)
+    monkeypatch.setitem(vars(finding), "rows_needed", needed)
+    about = "About 3,600 more people (a) and 1 more person (b) would settle it with a chance of "
+    assert advice(finding).startswith(f"{about}80 %.{said}")
+    assert advice(finding).endswith(said or "80 %.") == (high is not None)
 
 
 def test_of_many_groups_no_single_row_is_advised():

@@ -203,7 +203,7 @@ def test_small_groups_are_set_aside_unless_they_are_wanted(here, exam):
     assert "Not judged" not in everyone["conclusion"]
     assert all(row["judged"] for row in everyone["audit"]["groups"])
     share = here(*asked(path, "exam", "guess", "--min-group", 0.02, "--json")).check().json
-    assert "Not judged: 7 people in groups by race of fewer than 8 rows" in share["conclusion"]
+    assert "Not judged: 7 people in groups by race with fewer than 8 rows" in share["conclusion"]
 
 
 def test_bad_news_taken_as_desirable_is_told(here, exam, tmp_path):

@@ -223,9 +223,11 @@ def conclusion(audit: Audit) -> tuple[str, ...]:
     table, n_rows = finding.table, audit.table.n_rows
     n_known = table.n_rows + (0 if table.others is None else table.others.n_rows)
     rows = words.n_of(n_rows, "row")
-    if n_known < n_rows and audit.partly is None:
-        whose = words.conjoined(table.groups.attributes)
-        rows = f"the {n_known:,} of {n_rows:,} rows whose {whose} is known"
+    are_unknown = n_known < n_rows and audit.partly is None
+    if are_unknown:
+        attributes = table.groups.attributes
+        whose = f"{words.conjoined(attributes)} {'is' if len(attributes) == 1 else 'are'}"
+        rows = f"the {n_known:,} of {n_rows:,} rows whose {whose} known"
     rows = f"{100 * audit.confidence:.4g} % confidence, {rows}"
     if values is None:
         j = 0 if np.isnan(finding.levels).all() else int(np.nanargmax(np.abs(finding.levels)))
@@ -243,7 +245,7 @@ def conclusion(audit: Audit) -> tuple[str, ...]:
         verdict = _verdict_sentence(decisive, finding, values, rates, is_small=ratio < 1)
         sentences = [_rates_sentence(finding, values, rates, ratio), f"{verdict} ({rows})."]
     sentences = [_useless(audit), *sentences, _passing(audit)]
-    sentences += [_other_findings(audit, decisive), _accuracy(audit)]
+    sentences += [_other_findings(audit, decisive), _accuracy(audit, on_all=are_unknown)]
     return tuple(sentence for sentence in (*sentences, _not_judged(audit)) if sentence)
 
 
@@ -255,6 +257,10 @@ def _rates_sentence(
     often = "at different rates" if ratio < 1 else HOW_OFTEN.get(finding.verdict, "")
     end = f", a ratio of {ratio:.2f}." if ratio < 1 else "."
     often, end = (f"{often}:", end) if often else ("in", " of cases.")
+    if len({*map(percent, known.values())}) == 1:
+        every = f"In every group by {words.in_sentence(finding.attribute)}"
+        people = f"{points(max(known.values()))} % of people {values['among']}".rstrip()
+        return f"{every}, {people} are {values['predicate']}."
     if len(known) == 2:
         who, figures = words.conjoined([*known]), words.conjoined([*map(percent, known.values())])
     else:
@@ -302,6 +308,7 @@ def _verdict_sentence(
     verdict = f"Up to {tolerated}, {so}"
     if not is_open:
         return f"{the_rate} {side} {of}. {verdict}"
+    is_same = len({*map(percent, rates.values())} - {percent(float("nan"))}) == 1
     # The rate that is named has its own interval; the verdict is open because of any group's.
     most = attainable_tolerance([one for one in decisive if one.tolerance.kind == "level"]) or 1.0
     ends = (float(end[_named_level(finding)]) for end in finding.level_intervals)
@@ -309,7 +316,8 @@ def _verdict_sentence(
     # Two-sided, it may reach farther than the one-sided limit that decides: that one is told.
     between = f" (interval {points(low)} to {points(high)})" if high <= most else ""
     largest = f"The largest gap of any group could be up to {points(most)} points."
-    return f"{the_rate} points{between} {side[7:]} {of}. {largest} {verdict}"
+    named = f"{the_rate} points{between} {side[7:]} {of}."
+    return f"{'All groups have the same rate.' if is_same else named} {largest} {verdict}"
 
 
 def _passing(audit: Audit) -> str:
@@ -337,23 +345,27 @@ def _other_findings(audit: Audit, decisive: Sequence[Finding]) -> str:
         closest = "; this one is the closest to the limit" if audit.verdict == FAIR else ""
         every = "Both" if len(decisive) == 2 else f"All {len(decisive)}"
         return f"{every} comparisons are {verdict}{closest}."
-    names = list(dict.fromkeys(words.in_the_middle(finding.measure) for finding in decisive))
     are = "is" if len(decisive) == 1 else "are"
     of = f"{len(decisive)} of {len(audit.asked)} comparisons"
-    return f"{of} {are} {verdict}: {words.conjoined(names)}."
+    return f"{of} {are} {verdict}: {words.measures_by(decisive)}."
 
 
-def _accuracy(audit: Audit) -> str:
-    """The accuracy, and that of the baseline; empty without true labels."""
+def _accuracy(audit: Audit, *, on_all: bool) -> str:
+    """The accuracy, of which rows if need be, and the baseline's; empty without true labels."""
     if not audit.has_labels:
         return ""
-    now = f"Accuracy is {percent(audit.accuracy)}"
+    of = f" on all {words.n_of(audit.table.n_rows, 'row')}" if on_all else ""
+    now = f"Accuracy{of} is {percent(audit.accuracy)}"
     if audit.baseline is None:
         return f"{now}."
     before = percent(audit.baseline.accuracy)
-    if audit.baseline_name == words.PLAIN:
-        return f"{now}; without the fairness constraint it would be {before}."
-    return f"{now}; {words.in_sentence(audit.baseline_name)} has {before}."
+    if audit.baseline_name != words.PLAIN:
+        return f"{now}; {words.in_sentence(audit.baseline_name)} has {before}."
+    _, _, most, _ = accuracy_change(audit)
+    is_needless = most < 0 and audit.baseline.verdict == FAIR
+    also = " as well" if audit.verdict == FAIR else ""
+    needless = f", and that model would be judged fair{also}" if is_needless else ""
+    return f"{now}; without the fairness constraint it would be {before}{needless}."
 
 
 def _useless(audit: Audit) -> str:
@@ -377,7 +389,7 @@ def _not_judged(audit: Audit) -> str:
     views = dict.fromkeys(f.attribute for f in audit.asked if f.attribute in audit.views)
     small = {view: int(audit.views[view].size[~audit.judged[view]].sum()) for view in views}
     people = [
-        f"{words.people_of(n)} in groups by {view} of fewer than {audit.least_rows[view]:,} rows"
+        f"{words.people_of(n)} in groups by {view} with fewer than {audit.least_rows[view]:,} rows"
         for view, n in small.items()
         if n
     ]

@@ -118,6 +118,14 @@ def in_the_middle(measure: str) -> str:
     return name[0].lower() + name[1:] if measure in DEFINITIONS else name
 
 
+def measures_by(findings: Iterable[Finding]) -> str:
+    """The measures of findings and whose groups they compare: "accuracy parity (by sex)"."""
+    grouped: dict[str, list[str]] = {}
+    for finding in findings:
+        grouped.setdefault(in_the_middle(finding.measure), []).append(finding.attribute)
+    return conjoined([f"{name} (by {conjoined(views)})" for name, views in grouped.items()])
+
+
 def in_words(finding: Finding) -> str:
     """What is still fair, in words."""
     kind, value = finding.tolerance.kind, finding.tolerance.value
@@ -280,23 +288,27 @@ def advice(finding: Finding) -> str:
     if needed is None:
         return "A million rows per group may not settle it: the level is close to the tolerance."
     groups = finding.table.groups
-    people = dict(zip(groups.names, people_names(groups), strict=True))
     largest = sorted(needed.more.items(), key=lambda item: -item[1])
-    more = [f"{_rounded_up(rows):,} more {in_sentence(people[name])}" for name, rows in largest[:3]]
+    more = []
+    for name, rows in largest[:3]:
+        n = _rounded_up(rows)
+        more.append(f"{n:,} more {people_with(groups, groups.names.index(name), n=n)}")
     others, n_others = sum(rows for _, rows in largest[3:]), len(largest) - 3
     if others:
         where = "another group" if n_others == 1 else f"{n_others} other groups"
         more.append(f"{_rounded_up(others):,} more in {where}")
     known = "" if finding.table.soft is None else " whose group is known"
-    in_all = f"{_rounded_up(needed.low):,}"
+    enough = f"About {conjoined(more)}{known} would settle it with a chance of 80 %."
+    low = f"The rates are uncertain: it may take {_rounded_up(needed.low):,}"
     if needed.high is None:
-        in_all += " or more"
-    elif _rounded_up(needed.high) != _rounded_up(needed.low):
-        in_all += f" to {_rounded_up(needed.high):,}"
-    return (
-        f"About {conjoined(more)}{known} would settle it with a chance of 80 %. The rates are "
-        f"uncertain: it may take {in_all} rows in all."
-    )
+        return f"{enough} {low} more rows, or over a million per group."
+    if needed.high < NEARLY * needed.low:
+        return enough
+    return f"{enough} {low} to {_rounded_up(needed.high):,} more rows."
+
+
+NEARLY = 1.2
+"""Numbers of rows that differ by a smaller factor are not told apart."""
 
 
 def _rounded_up(number: int) -> int:
@@ -412,10 +424,9 @@ def not_judged(audit: Audit) -> str:
         if small.any():
             people = people_names(view.groups)
             names = [f"{people[g]} ({view.size[g]:.0f})" for g in np.flatnonzero(small)]
-            by_view.append(
-                f"by {name} {people_of(int(view.size[small].sum()))} in "
-                f"{n_of(len(names), 'group')} of fewer than {least:,} rows: {listed(names, most=6)}"
-            )
+            among = f"{people_of(int(view.size[small].sum()))} in {n_of(len(names), 'group')}"
+            rows = f"{least:,} rows{' each' * (len(names) > 1)}"
+            by_view.append(f"{among} by {name} with fewer than {rows}: {listed(names, most=6)}")
     told = [
         f"By {conjoined(names)} fewer than two groups have {least:,} rows, so all are judged, "
         "whatever their size."
@@ -423,7 +434,7 @@ def not_judged(audit: Audit) -> str:
     ]
     if by_view:
         told.append(
-            f"Not judged, {'; '.join(by_view)}. Their rates are shown. To judge them, too, lower "
+            f"Not judged: {'. '.join(by_view)}. Their rates are shown. To judge them, too, lower "
             "the minimum size of a group."
         )
     return " ".join(told)
@@ -468,6 +479,11 @@ def unknown_values(audit: Audit) -> str:
     if not verdicts:
         return text
     worst, best = (gravest(side) for side in zip(*verdicts, strict=True))
+    if worst == best == audit.verdict:
+        return (
+            f"{text} If all of them were in the worst-off group, or all in the best-off group, the "
+            f"verdict would still be {worst}."
+        )
     return (
         f"{text} If all of them were in the worst-off group, the verdict would be {worst}; in the "
         f"best-off group, {best}."
@@ -525,10 +541,6 @@ def levelling_down(audit: Audit) -> str:
     levelled = [one for one in audit.changes if one.after.is_asked and one.is_levelling_down]
     if not levelled:
         return ""
-    grouped: dict[str, list[str]] = {}
-    for change in levelled:
-        grouped.setdefault(in_the_middle(change.after.measure), []).append(change.after.attribute)
-    measures = [f"{name} (by {conjoined(views)})" for name, views in grouped.items()]
     lost: dict[str, dict[str, None]] = {}
     for change in levelled:
         comparison, groups = change.after.comparison, change.after.table.groups
@@ -540,8 +552,9 @@ def levelling_down(audit: Audit) -> str:
             )
     losses = [f"{capitalized(listed(list(who), 6))} are {often}." for often, who in lost.items()]
     return (
-        f"Levelling down: {conjoined(measures)} improved against {audit.baseline_name} only "
-        f"because groups got worse. {' '.join(losses)} No group clearly gained."
+        f"Levelling down: {measures_by(change.after for change in levelled)} improved against "
+        f"{audit.baseline_name} only because groups got worse. {' '.join(losses)} No group clearly "
+        "gained."
     )
 
 
