@@ -56,3 +56,15 @@ def test_groups_whose_values_are_codes_are_named_with_their_column():
 )
 def test_points_are_never_one(value, shown):
     assert words.points(value) == shown
+
+
+def test_people_of_a_group_are_counted_as_people():
+    rows = group_rows([0, 1] * 6, {"race": ["Black", "Native American", "Other", "afam"] * 3})
+    told = [words.people_with(rows.groups, g) for g in range(4)]
+    assert told == ["Black people", "Native American people", "people (Other)", "people (afam)"]
+    sex = group_rows([0, 1] * 2, {"sex": ["Female", "Male"] * 2}).groups
+    assert words.people_with(sex, 0, "with y 1") == "women with y 1"
+    assert [words.people_with(sex, g, n=1) for g in (0, 1)] == ["woman", "man"]
+    codes = group_rows([0, 1] * 2, {"sex": [0, 1] * 2}).groups
+    assert words.people_with(codes, 0, "with choice 1") == "people (sex 0, choice 1)"
+    assert words.people_with(codes, 1, n=1) == "person (sex 1)"

@@ -31,6 +31,8 @@ PLAIN = "the plain model"
 PEOPLE = {"female": "women", "male": "men"}
 """Values of a column called sex or gender, as sentences name these people."""
 
+RACES, RACE = {"race", "ethnicity"}, re.compile(r"(?!Other|Unknown)[A-Z][a-z]+( [A-Z][a-z]+)*")
+"""Columns whose values say what people are, such as "Black"; not of codes and short forms."""
 YES_OR_NO = {"yes", "no", "y", "n", "true", "false"}
 
 BOUND = (
@@ -199,7 +201,7 @@ def people_with(groups: Groups, group: int, among: str = "", *, n: int = 2) -> s
     people = "person" if n == 1 else "people"
     if name in PEOPLE.values():
         who = name.replace("men", "man") if n == 1 else name
-    elif len(groups.attributes) == 1 and column in {"race", "ethnicity"} and name.isalpha():
+    elif groups.attributes[1:] == () and column in RACES and RACE.fullmatch(name):
         who = f"{name} {people}"
     else:
         details = ", ".join([name, *([among.removeprefix("with ")] if among else [])])
