@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from fairgrad.audit import Audit
 from fairgrad.audit.intervals import paired_difference
+from fairgrad.audit.sections import sides
 
 
 def people(seed, n=900, labels=3):
@@ -126,6 +127,15 @@ def test_rows_that_change_sides_are_counted():
     assert sides.sum() == len(changed)
     for (sex, race, y, before, after), n in truth.items():
         assert sides[f"sex={sex}, race={race}", y, before, after] == n
+
+
+def test_rows_that_change_sides_are_named_as_in_all_tables_and_unknown_ones_as_unknown():
+    y, s = [0, 1, 1, 0] * 100, ["Female", "Male", None, "Female"] * 100
+    audit = Audit(y, y, {"sex": s}, baseline=[1 - one for one in y])
+    counted = {row[0]: row[-1] for row in sides(audit).rows}
+    assert counted == {"women": "200", "men": "100", "sex unknown": "100"}
+    codes = Audit(y, y, {"sex": [0, 1, None, 0] * 100}, baseline=[1 - one for one in y])
+    assert {row[0] for row in sides(codes).rows} == {"sex 0", "sex 1", "sex unknown"}
 
 
 def test_many_groups_and_labels_count_right():

@@ -347,7 +347,8 @@ def _other_findings(audit: Audit, decisive: Sequence[Finding]) -> str:
         return f"{every} comparisons are {verdict}{closest}."
     are = "is" if len(decisive) == 1 else "are"
     of = f"{len(decisive)} of {len(audit.asked)} comparisons"
-    return f"{of} {are} {verdict}: {words.measures_by(decisive)}."
+    several = len({finding.attribute for finding in audit.asked}) > 1
+    return f"{of} {are} {verdict}: {words.measures_by(decisive, whose=several)}."
 
 
 def _accuracy(audit: Audit, *, on_all: bool) -> str:
@@ -612,7 +613,10 @@ def _named_figures(audit: Audit) -> Block:
         of_judged = "" if judged == value else f"; groups judged: {judged}"
         cell = f"{value} ({low} to {high}){of_judged}"
         rows.setdefault((row["figure"], label), []).append(cell)
-    cells = [[f"{name}{label}", *c, words.FIGURES[name]] for (name, label), c in rows.items()]
+    cells = [
+        [f"{name.replace('_', ' ')}{label}", *figures, words.FIGURES[name]]
+        for (name, label), figures in rows.items()
+    ]
     columns = ("figure", *(f"by {view}" for view in audit.views), "what it is")
     title = "Differences and ratios by their usual names"
     return Block(title, columns, cells, (words.FIGURES_NOTE,))

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from fairgrad.audit.verdicts import FAIR, FOUR_FIFTHS, UNDECIDED, UNFAIR, gravest
+from fairgrad.columns import UNKNOWN
 from fairgrad.definitions import DEFINITIONS
 from fairgrad.groups import MIN_GROUP
 from fairgrad.text import END, ISOLATE
@@ -120,12 +121,13 @@ def in_the_middle(measure: str) -> str:
     return name[0].lower() + name[1:] if measure in DEFINITIONS else name
 
 
-def measures_by(findings: Iterable[Finding]) -> str:
-    """The measures of findings and whose groups they compare: "accuracy parity (by sex)"."""
+def measures_by(findings: Iterable[Finding], *, whose: bool = True) -> str:
+    """The measures of findings, and whose groups they compare: "accuracy parity (by sex)"."""
     grouped: dict[str, list[str]] = {}
     for finding in findings:
         grouped.setdefault(in_the_middle(finding.measure), []).append(finding.attribute)
-    return conjoined([f"{name} (by {conjoined(views)})" for name, views in grouped.items()])
+    views = (f" (by {conjoined(attributes)})" if whose else "" for attributes in grouped.values())
+    return conjoined([f"{name}{by}" for name, by in zip(grouped, views, strict=True)])
 
 
 def in_words(finding: Finding) -> str:
@@ -170,7 +172,10 @@ def short_names(groups: Groups, values: Sequence[Any] | None = None) -> list[str
     """Groups by their values alone, where the attributes are named above."""
     values = groups.values if values is None else values
     return [
-        ", ".join(str(of[code]) for of, code in zip(values, codes, strict=True))
+        ", ".join(
+            f"{attribute} unknown" if code == UNKNOWN else str(of[code])
+            for attribute, of, code in zip(groups.attributes, values, codes, strict=True)
+        )
         for codes in groups.codes
     ]
 
@@ -301,9 +306,9 @@ def advice(finding: Finding) -> str:
         more.append(f"{_rounded_up(others):,} more in {where}")
     known = "" if finding.table.soft is None else " whose group is known"
     enough = f"About {conjoined(more)}{known} would settle it with a chance of 80 %."
-    low = f"The rates are uncertain: it may take {_rounded_up(needed.low):,}"
+    low = f"The likely range is {_rounded_up(needed.low):,}"
     if needed.high is None:
-        return f"{enough} {low} more rows, or over a million per group."
+        return f"{enough} {low} more rows to over a million per group."
     if needed.high < NEARLY * needed.low:
         return enough
     return f"{enough} {low} to {_rounded_up(needed.high):,} more rows."
