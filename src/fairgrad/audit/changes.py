@@ -107,24 +107,20 @@ class Change:
         return by_cell
 
     @cached_property
-    def interval(self) -> Interval:
-        """(K,) by how much each rate changes; all by which people gain or lose at once."""
-        comparison = self.after.comparison
-        n_rates = int(((comparison.good != 0) & (comparison.cells.total > 0)).sum())
-        alpha = self.after.alpha / max(n_rates, 1)
-        return change_interval(self.moved(), comparison.cells, alpha)
-
-    @cached_property
     def direction(self) -> NDArray[np.int64]:
         """(K,) 1 where people are surely better off, -1 where worse off, 0 where neither is sure.
 
-        Sure is what the interval says: all of it lies on one side of 0.
+        Sure of all rates by which people gain or lose at once: their intervals leave out 0.
         """
-        return self._ways(self.interval)
+        comparison = self.after.comparison
+        n_rates = int(((comparison.good != 0) & (comparison.cells.total > 0)).sum())
+        return self._direction(self.after.alpha / max(n_rates, 1))
 
-    def _ways(self, interval: Interval) -> NDArray[np.int64]:
-        way = np.where(interval.low > 0, 1, np.where(interval.high < 0, -1, 0))
-        return (way * np.sign(self.after.comparison.good)).astype(np.int64)
+    def _direction(self, alpha: float) -> NDArray[np.int64]:
+        comparison = self.after.comparison
+        low, high = change_interval(self.moved(), comparison.cells, alpha)
+        way = np.where(low > 0, 1, np.where(high < 0, -1, 0))
+        return (way * np.sign(comparison.good)).astype(np.int64)
 
     @property
     def is_levelling_down(self) -> bool:
@@ -139,6 +135,5 @@ class Change:
         else:
             sign = -1.0 if after.tolerance.kind == "ratio" else 1.0
             is_fairer = sign * after.judgement.value < sign * before.judgement.value
-        single = change_interval(self.moved(), after.comparison.cells, after.alpha)
-        has_gain = (self._ways(single) > 0).any()
+        has_gain = (self._direction(after.alpha) > 0).any()
         return bool(is_fairer and not has_gain and (self.direction < 0).any())

@@ -242,7 +242,7 @@ def conclusion(audit: Audit) -> tuple[str, ...]:
         # A verdict may be "fair" though one rate is much smaller than another: say so.
         ratio = float(np.nanmin(impact_ratios(np.array([*rates.values()])), initial=1.0))
         ratio = ratio if finding.verdict == FAIR and ratio < 0.8 else 1.0
-        verdict = _verdict_sentence(decisive, finding, values, rates, is_small=ratio < 1)
+        verdict = _verdict_sentence(decisive, values, rates, ratio)
         sentences = [_rates_sentence(finding, values, rates, ratio), f"{verdict} ({rows})."]
     sentences = [_useless(audit), *sentences, _passing(audit)]
     sentences += [_other_findings(audit, decisive), _accuracy(audit, on_all=are_unknown)]
@@ -275,14 +275,10 @@ def _rates_sentence(
 
 
 def _verdict_sentence(
-    decisive: Sequence[Finding],
-    finding: Finding,
-    values: Mapping[str, Any],
-    rates: Mapping[str, float],
-    *,
-    is_small: bool,
+    decisive: Sequence[Finding], values: Mapping[str, Any], rates: Mapping[str, float], ratio: float
 ) -> str:
-    """What is tolerated, and the verdict; without its full stop."""
+    """What is tolerated, and the verdict; without its full stop. With a ratio of rates below 1."""
+    finding = max(decisive, key=severity)
     kind, limit = finding.tolerance.kind, finding.tolerance.value
     value, low, high, verdict = finding.judgement
     is_open = verdict not in JUDGED
@@ -303,12 +299,11 @@ def _verdict_sentence(
     of = f"{values['compared_with']}, {percent(values['reference'])}"
     if verdict == FAIR:
         within = f"{every} are within {points(limit)} points of {of}, {so}"
-        return f"This is tolerated: {within[0].lower()}{within[1:]}" if is_small else within
+        return f"This is tolerated: {within[0].lower()}{within[1:]}" if ratio < 1 else within
     tolerated = f"{points(limit)} {'point is' if limit == 0.01 else 'points are'} tolerated"
     verdict = f"Up to {tolerated}, {so}"
     if not is_open:
         return f"{the_rate} {side} {of}. {verdict}"
-    is_same = len({*map(percent, rates.values())} - {percent(float("nan"))}) == 1
     # The rate that is named has its own interval; the verdict is open because of any group's.
     most = attainable_tolerance([one for one in decisive if one.tolerance.kind == "level"]) or 1.0
     ends = (float(end[_named_level(finding)]) for end in finding.level_intervals)
@@ -317,7 +312,9 @@ def _verdict_sentence(
     between = f" (interval {points(low)} to {points(high)})" if high <= most else ""
     largest = f"The largest gap of any group could be up to {points(most)} points."
     named = f"{the_rate} points{between} {side[7:]} {of}."
-    return f"{'All groups have the same rate.' if is_same else named} {largest} {verdict}"
+    if points(abs(gap)) == "0":
+        named = "All groups have the same rate."
+    return f"{named} {largest} {verdict}"
 
 
 def _passing(audit: Audit) -> str:

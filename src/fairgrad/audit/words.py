@@ -309,13 +309,9 @@ def advice(finding: Finding) -> str:
     low = f"The likely range is {_rounded_up(needed.low):,}"
     if needed.high is None:
         return f"{enough} {low} more rows to over a million per group."
-    if needed.high < NEARLY * needed.low:
+    if needed.high < 1.2 * needed.low:  # about the same number
         return enough
     return f"{enough} {low} to {_rounded_up(needed.high):,} more rows."
-
-
-NEARLY = 1.2
-"""Numbers of rows that differ by a smaller factor are not told apart."""
 
 
 def _rounded_up(number: int) -> int:
@@ -486,15 +482,11 @@ def unknown_values(audit: Audit) -> str:
     if not verdicts:
         return text
     worst, best = (gravest(side) for side in zip(*verdicts, strict=True))
-    if worst == best == audit.verdict:
-        return (
-            f"{text} If all of them were in the worst-off group, or all in the best-off group, the "
-            f"verdict would still be {worst}."
-        )
-    return (
-        f"{text} If all of them were in the worst-off group, the verdict would be {worst}; in the "
-        f"best-off group, {best}."
-    )
+    if worst == best:
+        ends = f"worst-off group, or all in the best-off group, the verdict would be {worst}"
+    else:
+        ends = f"worst-off group, the verdict would be {worst}; in the best-off group, {best}"
+    return f"{text} If all of them were in the {ends}."
 
 
 def _partly_known(audit: Audit, attribute: str) -> str:
