@@ -206,7 +206,7 @@ def people_with(groups: Groups, group: int, among: str = "", *, n: int = 2) -> s
     people = "person" if n == 1 else "people"
     if name in PEOPLE.values():
         who = name.replace("men", "man") if n == 1 else name
-    elif groups.attributes[1:] == () and column in RACES and RACE.fullmatch(name):
+    elif len(groups.attributes) == 1 and column in RACES and RACE.fullmatch(name):
         who = f"{name} {people}"
     else:
         details = ", ".join([name, *([among.removeprefix("with ")] if among else [])])
