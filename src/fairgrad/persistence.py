@@ -10,7 +10,6 @@ import hashlib
 import io
 import json
 import math
-import pkgutil
 import struct
 import zipfile
 import zlib
@@ -22,6 +21,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from fairgrad.archive import SCHEMA, UnusualArchive, read_archive
 from fairgrad.files import write_whole
 
 if TYPE_CHECKING:
@@ -40,8 +40,10 @@ TYPES = {
     "fairgrad.AtMost": "fairgrad.measures.AtMost",
     "fairgrad.Constraints": "fairgrad.constraints.Constraints",
     "fairgrad.DatePart": "fairgrad.tables.features.DatePart",
-    "fairgrad.FairDecisionClassifier": "fairgrad.sklearn.FairDecisionClassifier",
-    "fairgrad.FairGradClassifier": "fairgrad.sklearn.FairGradClassifier",
+    "fairgrad.FairDecisionClassifier": "fairgrad.sklearn.decision.FairDecisionClassifier",
+    "fairgrad.FairGradClassifier": "fairgrad.sklearn.classifier.FairGradClassifier",
+    "fairgrad.FairGradLGBMClassifier": "fairgrad.lightgbm.FairGradLGBMClassifier",
+    "fairgrad.FairGradXGBClassifier": "fairgrad.xgboost.FairGradXGBClassifier",
     "fairgrad.FoldMean": "fairgrad.sklearn.cell_models.FoldMean",
     "fairgrad.Groups": "fairgrad.groups.Groups",
     "fairgrad.On": "fairgrad.measures.On",
@@ -49,12 +51,7 @@ TYPES = {
     "fairgrad.TableEncoder": "fairgrad.tables.encoder.TableEncoder",
     "fairgrad.TableFeature": "fairgrad.tables.features.TableFeature",
 }
-BOOSTED = {
-    "fairgrad.FairGradLGBMClassifier": "fairgrad.lightgbm.FairGradLGBMClassifier",
-    "fairgrad.FairGradXGBClassifier": "fairgrad.xgboost.FairGradXGBClassifier",
-}
-TYPES |= BOOSTED
-"""The tag in files of each type that a file may contain -> where it is imported from now.
+"""The tag in files of each type that a file may contain -> the module and name of its class now.
 
 Tags never change. Only classes whose construction merely sets attributes are allowed, no functions.
 """
@@ -69,7 +66,7 @@ ALSO_TRUSTED = (
 containers, and scikit-learn's estimators except trees, whose indices are not checked in predict.
 Selectors of columns contain types of numbers."""
 
-HEADER, SCHEMA = "fairgrad.json", "schema.json"
+HEADER = "fairgrad.json"
 MAX_UNPACKED, MAX_RATIO = 2**28, 200
 """The largest size of an unpacked file, in bytes and as a multiple of the file's size; the larger
 limit applies. It stops files that are made to fill the memory."""
@@ -125,11 +122,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> Path:
     check_is_fitted(model)
     import skops.io  # noqa: PLC0415 - imports all of scikit-learn
 
-    tags = {place: tag for tag, place in BOOSTED.items()}  # their libraries may be missing
-    for tag in TYPES.keys() - BOOSTED:
-        kind = pkgutil.resolve_name(TYPES[tag])
-        tags[f"{kind.__module__}.{kind.__name__}"] = tag
     packed = _packed(model, {})
+    tags = {place: tag for tag, place in TYPES.items()}
     try:
         data = _renamed(skops.io.dumps(packed, compression=zipfile.ZIP_DEFLATED), tags)
         untrusted = set(skops.io.get_untrusted_types(data=data)) - {*TYPES, *ALSO_TRUSTED}
@@ -188,8 +182,6 @@ def load(path: str | os.PathLike[str]) -> Any:
         _check_sizes(data)
     except NO_ARCHIVE as wrong:
         raise ValueError(f"path: {path} was refused: {wrong}.") from wrong
-    from fairgrad.archive import UnusualArchive, read_archive  # noqa: PLC0415 - to load only
-
     try:
         try:
             model = read_archive(data, TYPES)
