@@ -122,8 +122,8 @@ class CountQuery:
         by = [quoted_name(name) for name in keys]
         if self.weight is not None:
             inner |= {
-                "row_weight": self._number(self.weight, words, "NULL"),
-                "has_weight": self._number(self.weight, words, "0", "1"),
+                "row_weight": self._known(self.weight, f"ELSE {self._value(self.weight)}", words),
+                "has_weight": self._known(self.weight, "ELSE 1", words, missing="0"),
             }
             by.append("has_weight")
             outer += [
@@ -146,14 +146,11 @@ class CountQuery:
     def _value(self, name: str) -> str:
         return self.written.get(name) or quoted_name(name)
 
-    def _number(self, name: str, dialect: SqlDialect, lacking: str, known: str = "") -> str:
-        value = self._value(name)
-        return f"CASE WHEN {self._lacks(name, dialect)} THEN {lacking} ELSE {known or value} END"
-
-    def _lacks(self, name: str, dialect: SqlDialect) -> str:
+    def _known(self, name: str, cases: str, dialect: SqlDialect, missing: str = "NULL") -> str:
+        """One of the cases for a number, and `missing` where there is none."""
         value = self._value(name)
         or_nan = f" OR {dialect.is_nan.format(value)}" if dialect.is_nan else ""
-        return f"{value} IS NULL{or_nan}"
+        return f"CASE WHEN {value} IS NULL{or_nan} THEN {missing} {cases} END"
 
     def _cut(self, name: str, edges: Sequence[float], dialect: SqlDialect) -> str:
         """The names of groups; a number that is an edge belongs to the group above it."""
@@ -162,17 +159,14 @@ class CountQuery:
             f"WHEN {value} < {edge!r} THEN {quoted_text(group)}"
             for edge, group in zip(edges, names, strict=False)
         ]
-        return (
-            f"CASE WHEN {self._lacks(name, dialect)} THEN NULL WHEN ABS({value}) > {_LARGEST} "
-            f"THEN {quoted_text(INFINITE)} {' '.join(cases)} ELSE {quoted_text(names[-1])} END"
-        )
+        infinite = f"WHEN ABS({value}) > {_LARGEST} THEN {quoted_text(INFINITE)}"
+        other = f"ELSE {quoted_text(names[-1])}"
+        return self._known(name, " ".join([infinite, *cases, other]), dialect)
 
     def _above(self, name: str, threshold: float, dialect: SqlDialect) -> str:
         value = self._value(name)
-        return (
-            f"CASE WHEN {self._lacks(name, dialect)} THEN NULL WHEN ABS({value}) > {_LARGEST} "
-            f"THEN 2 WHEN {value} >= {threshold!r} THEN 1 ELSE 0 END"
-        )
+        infinite = f"WHEN ABS({value}) > {_LARGEST} THEN 2"
+        return self._known(name, f"{infinite} WHEN {value} >= {threshold!r} THEN 1 ELSE 0", dialect)
 
 
 @dataclass(frozen=True)
@@ -212,7 +206,7 @@ class SampleQuery:
         return f"SUBSTR(MD5('{self.seed}/' || {text}), 1, {HASH_DIGITS})"
 
     def cell_name(self, dialect: str = "duckdb") -> str:
-        """The name of a row's cell in SQL: its values, `cell_text` of a row of counts."""
+        """The name of a row's cell in SQL: its values, with | between them."""
         words = DIALECTS[dialect]
         values = self.cell.key_values(words)
         texts = [f"COALESCE(CAST({value} AS VARCHAR), '')" for value in values.values()]
