@@ -156,7 +156,7 @@ def read_counts(
             f"--counts: {further['score']!r} holds scores; the query of `fairgrad sql counts` "
             "gives 1 where the score reaches the threshold, and 0 elsewhere"
         )
-    return CountedAnswer(frame, times, numbers.get(SQUARES), raw)
+    return CountedAnswer(frame, times, raw, numbers.get(SQUARES))
 
 
 def _numbers(column: pd.Series, table: TableSource) -> Any:
@@ -274,7 +274,7 @@ def counted_people(
         frame[name] = pd.Categorical(counts[name], categories=pd.Index(cut_names(edges)))
     for name in predicted:
         frame[name] = counts[name].to_numpy(dtype=object)
-    people = _gather(CountedAnswer(frame, times), table, columns, {}, [model])
+    people = _gather(CountedAnswer(frame, times, counts), table, columns, {}, [model])
     people.notes += odd.sentences()
     return people
 

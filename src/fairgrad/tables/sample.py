@@ -193,20 +193,16 @@ class TableSample:
         return sentences
 
 
-def _cell_keys(columns: Sequence[pd.Series]) -> pd.Series:
+def _cell_keys(columns: Sequence[pd.Series], between: str = "\x1f") -> pd.Series:
     """One text per row that names its values."""
     texts = [column.astype(object).where(column.notna(), "").astype(str) for column in columns]
-    joined = texts[0]
-    for text in texts[1:]:
-        joined = joined + "\x1f" + text
-    return joined
+    return texts[0].str.cat(pd.concat(texts[1:], axis=1), sep=between)
 
 
 def cell_query(columns: ColumnRoles) -> CountQuery:
     """What the cells of a table are: its label and sensitive values."""
     keys = [columns.target, *(name for name in columns.sensitive if name not in columns.bins)]
-    bins = {name: list(edges) for name, edges in columns.bins.items()}
-    return CountQuery(tuple(dict.fromkeys(keys)), bins=bins)
+    return CountQuery(tuple(dict.fromkeys(keys)), bins=columns.bins)
 
 
 def needs_sample(source: TableSource, options: ReadingOptions, wanted: int, test: float) -> bool:
@@ -250,10 +246,9 @@ def planned(
 ) -> tuple[SampleQuery, dict[str, Any]]:
     """The query with the share of each cell to draw, and the counts of `TableSample`."""
     frame, times, raw = answer.frame, answer.times, answer.raw
-    assert raw is not None  # noqa: S101 - both ways of counting give it
     if PART not in raw:  # counted by a database: a share of each cell is held out
-        texts = raw[query.cell.columns].astype(object).fillna("").astype(str)
-        raw = raw.assign(fairgrad_cell=texts.agg("|".join, axis=1), fairgrad_part=REST)
+        names = _cell_keys([raw[name] for name in query.cell.columns], "|")
+        raw = raw.assign(fairgrad_cell=names, fairgrad_part=REST)
         times = np.ceil(times * (1 - query.test)).astype(np.int64)
     known = frame[columns.target].notna().to_numpy()
     known_times = times[known]

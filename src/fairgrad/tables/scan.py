@@ -73,14 +73,14 @@ class CountedAnswer:
         frame: as `read_table` reads them; numbers that were cut are groups, scores are 1 or 0,
             dates the first days of periods, weights sums of weights.
         times: (n,) how many rows each stands for.
+        raw: the rows as they were counted.
         squares: (n,) sums of squared weights; None without weights.
-        raw: the rows as duckdb gave them; None if it did not.
     """
 
     frame: pd.DataFrame
     times: NDArray[np.int64]
+    raw: pd.DataFrame
     squares: NDArray[np.float64] | None = None
-    raw: pd.DataFrame | None = None
 
 
 @dataclass(eq=False)
@@ -166,7 +166,7 @@ class Scan:
         if query.over is not None:
             frame[query.over[0]] = pd.to_datetime(raw[query.over[0]])
         if query.weight is None:
-            return CountedAnswer(frame, times, raw=raw)
+            return CountedAnswer(frame, times, raw)
         least = raw[LEAST].min()
         if least < 0:
             raise ValueError(
@@ -174,7 +174,8 @@ class Scan:
                 f"a minimum of {least} in {query.weight!r}."
             )
         frame[query.weight] = raw[query.weight].to_numpy(np.float64, na_value=np.nan)
-        return CountedAnswer(frame, times, raw[SQUARES].to_numpy(np.float64, na_value=np.nan))
+        squares = raw[SQUARES].to_numpy(np.float64, na_value=np.nan)
+        return CountedAnswer(frame, times, raw, squares)
 
     def run(self, sql: str) -> pd.DataFrame:
         """The answer to a query as a frame, which Ctrl-C stops.
