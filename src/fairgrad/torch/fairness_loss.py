@@ -369,11 +369,11 @@ class FairLoss(nn.Module):
             raise TypeError(NO_TENSOR.format(kind=type(scores).__name__))
         if update:
             check_can_update()
+        label = self.reading.labels(scores, target) if label is None else label.long()
         if self._batch_counts is not None:
-            label, s = self._learn(scores, target, s, label, update)
+            label, s = self._learn(label, s, update)
         if not self._problems:  # nothing is known yet
             return self._plain(scores, target, sample_weight)
-        label = self.reading.labels(scores, target) if label is None else label.long()
         shape, state, reduction = label.shape, self.state, self.reduction
         if len(self._problems) > 1 and (len(shape) != 2 or shape[1] != len(self._problems)):
             raise ValueError(NO_OUTPUTS.format(n=len(self._problems), shape=tuple(shape)))
@@ -448,9 +448,7 @@ class FairLoss(nn.Module):
         reduced = self._reduce(losses.reshape(-1), sample_weight, divisor, None)
         return reduced.view(losses.shape) if self.reduction == "none" else reduced
 
-    def _learn(
-        self, scores: Tensor, target: Any, s: Any, label: Any, update: bool
-    ) -> tuple[Tensor, Tensor]:
+    def _learn(self, label: Tensor, s: Any, update: bool) -> tuple[Tensor, Tensor]:
         """Counts the labels and groups of a batch, where the training set is not known.
 
         Gives its labels and sensitive values; values that are not known yet count as unknown.
@@ -459,7 +457,6 @@ class FairLoss(nn.Module):
             raise RuntimeError(NO_COUNTS)
         counts = self._batch_counts
         assert counts is not None  # noqa: S101 - checked by the caller
-        label = self.reading.labels(scores, target) if label is None else label.long()
         n_columns = s.shape[-1] if isinstance(s, Tensor) and s.ndim > max(1, label.ndim) else 1
         flat = label.reshape(-1), flat_sensitive(s, label.shape, n_columns)
         if update and counts.add(*flat):

@@ -98,11 +98,10 @@ class Watch:
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_looks": []}  # training data is not pickled
 
-    def for_groups(self, other: Watch) -> Watch:
-        """Continues with the groups of another watch, which is given back."""
-        other._n_steps, other._warned = self._n_steps, self._warned
-        other._first_level = self._first_level
-        return other
+    def take_over(self, other: Watch) -> None:
+        """Continues where the watch of fewer groups stands."""
+        self._n_steps, self._warned = other._n_steps, other._warned
+        self._first_level = other._first_level
 
     def is_due(self) -> bool:
         """Counts a step; whether its batch is to be looked at."""

@@ -97,7 +97,7 @@ class Multipliers(nn.Module):
     ) -> None:
         """Takes the entries of another problem's state that have the same names."""
         self.seen.copy_(other.seen)
-        self.watch = other.watch.for_groups(self.watch)
+        self.watch.take_over(other.watch)
         for buffer, wanted in own_names.items():
             place = {name: i for i, name in enumerate(names[buffer])}
             pairs = [(i, place[name]) for i, name in enumerate(wanted) if name in place]
