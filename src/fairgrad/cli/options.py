@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
-MEASURES = tuple(DEFINITIONS)
-"""The keys of `fairgrad.measures.MEASURES`, without importing NumPy."""
-
 BOUNDS = f"or a bound on a rate ({', '.join(BOUNDED_RATES)}) of every group, such as 'recall>=0.8'"
 SQL_DIALECTS = ("duckdb", "postgres", "sqlite")
 """The keys of `fairgrad.tables.sql.DIALECTS`, for the same reason."""
@@ -29,8 +26,8 @@ SHARE, INNER_SHARE = click.FloatRange(0, 1), click.FloatRange(0, 1, min_open=Tru
 
 def parse_measure(value: str) -> str:
     """The name of a measure, or a bound on a rate: the text itself."""
-    if value not in MEASURES and not BOUND.fullmatch(value.strip()):
-        raise click.BadParameter(f"{value!r} is none of {', '.join(MEASURES)}, {BOUNDS}.")
+    if value not in DEFINITIONS and not BOUND.fullmatch(value.strip()):
+        raise click.BadParameter(f"{value!r} is none of {', '.join(DEFINITIONS)}, {BOUNDS}.")
     return value
 
 
@@ -210,7 +207,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "weight": _column("Column of sample weights: how many people each row stands for"),
     "measure": _text(
         "MEASURE",
-        f"Fairness measure: {', '.join(MEASURES)}; {BOUNDS} (repeatable; all of them are "
+        f"Fairness measure: {', '.join(DEFINITIONS)}; {BOUNDS} (repeatable; all of them are "
         "enforced) [default: equalized_odds].",
         type=parse_measure,
         multiple=True,
@@ -295,7 +292,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     ),
     "judged": _text(
         "MEASURE",
-        f"Measure of the verdict: {', '.join(MEASURES)}; {BOUNDS} (repeatable) "
+        f"Measure of the verdict: {', '.join(DEFINITIONS)}; {BOUNDS} (repeatable) "
         "[default: what the model was trained for, else the first four].",
         type=parse_measure,
         multiple=True,
