@@ -289,7 +289,7 @@ def fair_metrics(
 
     def metrics(prediction: EvalPrediction) -> dict[str, Any]:
         labels, *columns = prediction.label_ids
-        s = np.column_stack(columns) if len(columns) > 1 else np.asarray(columns[0])
+        s = np.column_stack(columns)
         measured = measured_on(prediction.predictions, np.asarray(labels).reshape(-1), s)
         if compute_metrics is None:
             return measured
@@ -317,8 +317,7 @@ def fair_metrics(
 def _attributes(groups: Groups, s: Ints) -> dict[str, NDArray[Any]]:
     """Converts the integers that the losses take to named sensitive columns."""
     if groups.takes_integers:
-        columns = s.reshape(len(s), -1)
-        return {name: columns[:, a] for a, name in enumerate(groups.attributes)}
+        return {name: s[:, a] for a, name in enumerate(groups.attributes)}
     return {
         name: np.append(groups.column(a), [None])[s.reshape(-1)]
         for a, name in enumerate(groups.attributes)
