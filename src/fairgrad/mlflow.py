@@ -16,9 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from fairgrad.audit import Audit
 from fairgrad.report import Report
-from fairgrad.report.figure import unique
 from fairgrad.torch import FairLoss
-from fairgrad.torch.monitor import numbers_of
+from fairgrad.torch.monitor import distinct, numbers_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -136,15 +135,15 @@ def log_audit(audit: Audit, *, folder: str = "fairness", **report: Any) -> None:
 
 def _paired(kind: str, names: Iterable[str], values: Iterable[Any]) -> dict[str, float]:
     """Numbers by name; repeated names are numbered."""
-    names = unique(list(names))
-    return {f"{kind}/{name}": float(value) for name, value in zip(names, values, strict=True)}
+    pairs = zip(distinct(names), values, strict=True)
+    return {f"{kind}/{name}": float(value) for name, value in pairs}
 
 
 def _named(numbers: Mapping[str, float], prefix: str = "") -> dict[str, float]:
     """Finite numbers by unique names that MLflow accepts."""
     clean = [re.sub(r"[^\w.\- /]", "", name.replace("=", "-")) for name in numbers]
     names = [f"{prefix}/{name}" if prefix else name for name in clean]
-    # `unique` adds numbers in brackets to repeated names; MLflow accepts no brackets.
-    names = [re.sub(r"[()]", "", name) for name in unique(names)]
+    # `distinct` adds numbers in brackets to repeated names; MLflow accepts no brackets.
+    names = [re.sub(r"[()]", "", name) for name in distinct(names)]
     pairs = zip(names, numbers.values(), strict=True)
     return {name: float(number) for name, number in pairs if np.isfinite(number)}
