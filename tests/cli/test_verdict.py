@@ -208,10 +208,9 @@ def test_small_groups_are_set_aside_unless_they_are_wanted(here, exam):
 
 def test_bad_news_taken_as_desirable_is_told(here, exam, tmp_path):
     _, table = exam
-    table.assign(deny=np.where(table["guess"] == "Passed", "no", "yes")).to_csv(
-        tmp_path / "deny.csv", index=False
-    )
-    named = asked(tmp_path / "deny.csv", "deny", "deny")
+    deny = np.where(table["guess"] == "Passed", "no", "yes")
+    table.assign(deny=deny, guessed=deny).to_csv(tmp_path / "deny.csv", index=False)
+    named = asked(tmp_path / "deny.csv", "deny", "guessed")
     ran = here(*named).check()
     assert "selected means deny yes" in " ".join(ran.out.split())
     assert "deny=yes was taken as desirable" in ran.out

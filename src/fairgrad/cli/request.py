@@ -422,11 +422,6 @@ class AuditRequest:
                 refuse_idle(options, names, reason)
         if request.measure:
             audit_tolerance(request.tolerance, request.measure)
-        for name in ("prediction", "score"):
-            if options.get(name) and options[name] == options.get("target"):
-                raise ValueError(
-                    f"--target and --{name} both name {options[name]!r}; name different columns"
-                )
         for name in ("target", "prediction", "score"):
             # Subgroups by what is predicted would have the largest gaps of all.
             if options.get(name) and options[name] in request.search:
@@ -443,7 +438,7 @@ class AuditRequest:
         return by_column or ({sensitive[0]: self.reference[0]} if self.reference else None)
 
     def check_columns(self) -> None:
-        """Refuses a table with predictions if too little is known about its columns."""
+        """Refuses predictions if a column is missing, or if one is the label as well."""
         by_score = self.score is not None and self.threshold is not None
         needed = {
             "--prediction": self.prediction or by_score,
@@ -453,6 +448,11 @@ class AuditRequest:
         for option, value in needed.items():
             if not value:
                 raise ValueError(NEEDS_COLUMNS.format(option))
+        for option, column in (("--prediction", self.prediction), ("--score", self.score)):
+            if column is not None and column == self.target:
+                raise ValueError(
+                    f"--target and {option} both name {column!r}; name different columns"
+                )
 
 
 def exit_code(verdict: str, fail_on: str | None) -> int:
