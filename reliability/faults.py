@@ -229,14 +229,14 @@ def killed(folder: Path, n: int) -> dict[str, Trials]:
         with suppress(SystemExit):
             program("certify", folder / "fit", rows)()
 
-    decided = (table, *NAMED, "--prediction", "hired")
+    decided = (table, "--sensitive", "sex", "--prediction", "hired")
     kinds: dict[str, tuple[Callable[[], Any], Callable[[Path], bool | None]]] = {
         "fit": (writing("fit", "fit", *short), whole_model),
         "frontier": (writing("frontier", "frontier", *short), whole_frontier),
         "demo": (writing("demo", "demo"), whole_frontier),
         "predict": (writing("predict.csv", "predict", folder / "fit", table), whole_table),
         "audit": (writing("audit", "audit", *decided), whole_json),
-        "impact": (writing("impact", "impact", *decided[:1], *decided[3:]), whole_json),
+        "impact": (writing("impact", "impact", *decided), whole_json),
         "compare": (writing("compare", "compare", folder / "fit", "hired", table), whole_json),
         "monitor": (watching, whole_json),
         "certify": (certifying, whole_json),
