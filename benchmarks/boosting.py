@@ -338,32 +338,17 @@ def price(arguments: argparse.Namespace) -> None:
     found = []
     for name, read in TABLES.items():
         table = read(Path("build/strangers"))
-        y, s = np.unique(table.y, return_inverse=True)[1], table.group
-        for seed, most in product(range(arguments.seeds), (6_000, len(y))):
-            cell = np.unique([y.astype(str), s], axis=1, return_inverse=True)[1]
+        labels = np.unique(table.y, return_inverse=True)[1]
+        cell = np.unique([labels.astype(str), table.group], axis=1, return_inverse=True)[1]
+        for seed in range(arguments.seeds):
             train, test = hold_out(cell, 0.2, random_state=seed, may_be_empty=True)
-            rows = np.random.default_rng(seed).permutation(train)[:most]
-            if most != 6_000 and len(train) <= 6_000:
-                continue  # the same rows again
-            for measure, library in product(MOMENTS, LIBRARIES):
-                fits = [LIBRARIES[library](one) for one in (measure, None)]
-                times: Any = [[], []]
-                for _ in range(arguments.repeats):
-                    for own, model in zip(times, fits, strict=True):
-                        values = s[rows] if model.fairness_measure else None
-                        with warnings.catch_warnings(record=True) as caught:
-                            warnings.simplefilter("always")
-                            started = time.process_time()
-                            model.fit(table.X[rows], y[rows], sensitive_features=values)
-                            own.append(time.process_time() - started)
-                        if model.fairness_measure:
-                            stated = any("Fairness costs" in str(one.message) for one in caught)
-                fair, plain_one = (np.mean(one.predict(table.X[test]) == y[test]) for one in fits)
-                row = {"table": name, "rows": len(rows), "measure": measure, "library": library}
-                row |= {"seed": seed, "price": round(plain_one - fair, 4), "stated": stated}
-                seconds, plain_seconds = np.median(times, axis=1)
-                row |= {"ratio": round(seconds / plain_seconds, 2)}
-                row |= {"extra_seconds": round(seconds - plain_seconds, 2)}
+            order = np.random.default_rng(seed).permutation(train)
+            sizes = sorted({min(6_000, len(train)), len(train)})
+            for n_rows, measure, library in product(sizes, MOMENTS, LIBRARIES):
+                row = {"table": name, "rows": n_rows, "measure": measure, "library": library}
+                parts = [(table.X[part], labels[part]) for part in (order[:n_rows], test)]
+                s = table.group[order[:n_rows]]
+                row |= {"seed": seed, **_price(library, measure, *parts, s, arguments.repeats)}
                 found.append(row)
                 print(*row.values(), flush=True)
     fitted = pd.DataFrame(found)
@@ -372,6 +357,31 @@ def price(arguments: argparse.Namespace) -> None:
     print(fitted.groupby(["library", "is"])["stated"].agg(["sum", "size"]))
     size = pd.cut(fitted["rows"], [0, 6_000, 50_000, np.inf])
     print(fitted.groupby(["library", size], observed=True)[["ratio", "extra_seconds"]].describe())
+
+
+def _price(
+    library: str, measure: str, train: Any, test: Any, s: Any, repeats: int
+) -> dict[str, Any]:
+    """Accuracy lost on the test rows, whether a fit stated the price, and its time beside plain."""
+    (X, y), (X_new, y_new) = train, test
+    fair, plain_one = (LIBRARIES[library](one) for one in (measure, None))
+    times = []
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        for _ in range(repeats):
+            started = time.process_time()
+            fair.fit(X, y, sensitive_features=s)
+            between = time.process_time()
+            plain_one.fit(X, y)
+            times.append((between - started, time.process_time() - between))
+    seconds, plain_seconds = np.median(times, axis=0)
+    lost = np.mean(plain_one.predict(X_new) == y_new) - np.mean(fair.predict(X_new) == y_new)
+    return {
+        "price": round(lost, 4),
+        "stated": any("Fairness costs" in str(one.message) for one in said),
+        "ratio": round(seconds / plain_seconds, 2),
+        "extra_seconds": round(seconds - plain_seconds, 2),
+    }
 
 
 def main() -> None:
