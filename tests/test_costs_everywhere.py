@@ -14,7 +14,9 @@ from fairgrad.audit import likeliest
 from fairgrad.cli.app import app
 from fairgrad.finetune import finetune
 from fairgrad.frontier import non_dominated
+from fairgrad.lightgbm import FairGradLGBMClassifier
 from fairgrad.sklearn import FairDecisionClassifier, FairGradClassifier, make_fairness_scorer
+from fairgrad.torch import CrossEntropyLoss
 from fairgrad.usefulness import cost_shares
 
 pytestmark = pytest.mark.filterwarnings("ignore::fairgrad.usefulness.FairnessWarning")
@@ -169,3 +171,34 @@ def test_the_program_refuses_costs_that_mean_nothing(table, tmp_path, cost, mess
     said = " ".join(ran.output.split()) + str(ran.exception)
     assert message in said
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda costs: FairGradClassifier(MEASURE, y_desirable="top", cost_matrix=costs, **QUICK),
+        lambda costs: FairDecisionClassifier(
+            None, MEASURE, y_desirable="top", cost_matrix=costs, random_state=0
+        ),
+        lambda costs: FairGradLGBMClassifier(
+            MEASURE, y_desirable="top", cost_matrix=costs, n_estimators=20, n_jobs=1, verbose=-1
+        ),
+    ],
+)
+def test_the_currency_of_costs_changes_nothing(make):
+    predicted = []
+    for unit in (1.0, 0.001, 1000.0):
+        paid_if_right = np.array([[3.0], [0.0], [-1.0]])  # only differences matter
+        model = make(unit * (COSTS + paid_if_right)).fit(X, Y, sensitive_features=SEX)
+        predicted.append(model.predict(X))
+    differ = [np.mean(one != predicted[0]) for one in predicted[1:]]
+    assert max(differ) < 0.005  # rounding may move a row at a border
+
+
+def test_the_currency_of_costs_does_not_change_a_loss():
+    weights = []
+    for unit in (1.0, 1000.0):
+        loss = CrossEntropyLoss(CODES, SEX, MEASURE, cost_matrix=unit * COSTS)
+        loss(torch.zeros(N, 3), torch.tensor(CODES), torch.as_tensor(loss.groups.encode(SEX)))
+        weights.append(loss.cell_weights.numpy())
+    np.testing.assert_allclose(*weights, rtol=1e-6)

@@ -97,6 +97,23 @@ def check_costs(cost_matrix: Any, n_labels: int) -> NDArray[np.float64]:
     return costs
 
 
+def relative_costs(cost_matrix: Any, n_labels: int) -> NDArray[np.float64]:
+    """(L, L) what each mistake costs more than the correct prediction, without a unit.
+
+    The most expensive mistakes of the labels cost 1 on average, as they do if every mistake costs
+    the same. So training and decisions are the same in dollars and in thousands of dollars.
+
+    Example:
+        >>> relative_costs([[0, 1000], [3000, 0]], 2)
+        array([[0. , 0.5],
+               [1.5, 0. ]])
+    """
+    costs = check_costs(cost_matrix, n_labels)
+    extra = costs - np.diag(costs)[:, None]
+    relative: NDArray[np.float64] = extra / extra.max(axis=1).mean()
+    return relative
+
+
 def is_number(value: Any) -> bool:
     """Whether the value is a real number; booleans are not."""
     return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)

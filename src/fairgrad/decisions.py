@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.optimize import linprog
 
-from fairgrad.checks import check_costs
+from fairgrad.checks import relative_costs
 from fairgrad.constraints import Coefficients, times, times_transposed, warn_of_undefined
 from fairgrad.groups import GroupedRows, count_rows
 from fairgrad.measures import LargeGroups, constraints_of, on_groups
@@ -195,7 +195,7 @@ class DecisionProblem:
     ) -> None:
         self.measured, rows = measured, measured[0][1]
         self.label, n_labels = rows.label, len(rows.groups.labels)
-        self.costs = None if cost_matrix is None else check_costs(cost_matrix, n_labels)
+        self.costs = None if cost_matrix is None else relative_costs(cost_matrix, n_labels)
         weight = np.ones(len(rows.label)) if rows.weight is None else rows.weight
         self.weight = weight / weight.sum()
         parts = [constraints.coefficients for constraints, _ in measured]

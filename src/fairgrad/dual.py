@@ -61,7 +61,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fairgrad.checks import check_costs
+from fairgrad.checks import relative_costs
 from fairgrad.constraints import Coefficients, times, times_transposed
 
 if TYPE_CHECKING:
@@ -279,7 +279,7 @@ def make_constants(
                 "negative_weights: has no effect with measures of predicted labels, whose weights "
                 "are never negative."
             )
-        costs = check_costs(cost_matrix, len(groups.labels))
+        costs = relative_costs(cost_matrix, len(groups.labels))
         cost = np.repeat(costs.T, groups.n_groups, axis=1).ravel()  # [l, (y, r)]
     constants = Constants(
         c0=constraints.c0,

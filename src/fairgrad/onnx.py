@@ -20,7 +20,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from fairgrad.checks import check_costs
+from fairgrad.checks import relative_costs
 from fairgrad.decisions import as_costs
 from fairgrad.sklearn import FairGradClassifier
 from fairgrad.sklearn.cell_models import FoldMean
@@ -459,7 +459,10 @@ def _write_decisions(model: Any, graph: GraphWriter, x: str) -> str:
             "model: decisions that use sensitive values or a lottery are not exported."
         )
     n_labels, n_sets = len(model.classes_), len(model.cell_models_)
-    costs, label = check_costs(model.cost_matrix, n_labels), _doubled(model.label_model_, graph, x)
+    costs, label = (
+        relative_costs(model.cost_matrix, n_labels),
+        _doubled(model.label_model_, graph, x),
+    )
     graph.add("Identity", label, result="probabilities")
     chances = [
         graph.add("Gather", label, graph.constant(np.array([place])), axis=1)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMAT_VERSION", "load", "save"]
 
-FORMAT, FORMAT_VERSION = "fairgrad.model", 5
+FORMAT, FORMAT_VERSION = "fairgrad.model", 6
 """The content of a file's header. The version changes with the content of models; files of other
 versions are refused."""
 

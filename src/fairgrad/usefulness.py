@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fairgrad.checks import check_costs, keeping_random_state, warn
+from fairgrad.checks import keeping_random_state, relative_costs, warn
 from fairgrad.evaluate import levels_of
 
 if TYPE_CHECKING:
@@ -77,9 +77,8 @@ def cost_shares(cost_matrix: Any, n_labels: int) -> Floats:
     Models are chosen by their *merit*: one minus the mean of this over the rows. It is the accuracy
     if all errors cost the same.
     """
-    costs = check_costs(cost_matrix, n_labels)
-    beyond = costs - np.diag(costs)[:, None]
-    shares: Floats = beyond / beyond.max()
+    costs = relative_costs(cost_matrix, n_labels)
+    shares: Floats = costs / costs.max()
     return shares
 
 

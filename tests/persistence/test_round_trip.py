@@ -61,7 +61,7 @@ def test_everything_comes_back(model, hiring, tmp_path):
 
 def test_what_files_of_this_version_hold(hiring):
     """Other attributes need another version: a file of today would come back without them."""
-    assert FORMAT_VERSION == 5
+    assert FORMAT_VERSION == 6
     measure = On("sex", Constraints(c0=[0.0], C=[[1.0, -1.0]], by_label=False))
     assert set(vars(measure)) == {"attributes", "measure", "epsilon", "within"}
     matrix = {"row", "cell", "value", "block", "share", "n_cells"}

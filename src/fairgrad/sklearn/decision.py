@@ -29,7 +29,14 @@ from sklearn.utils.validation import (
 )
 
 from fairgrad.aware import NOT_GIVEN, NOT_USED, AwareRouting, SensitiveEncoder, ask_for_values
-from fairgrad.checks import check_costs, check_count, naming_rows, require_values, warn
+from fairgrad.checks import (
+    check_costs,
+    check_count,
+    naming_rows,
+    relative_costs,
+    require_values,
+    warn,
+)
 from fairgrad.columns import as_columns, sensitive_columns
 from fairgrad.decisions import (
     DecisionProblem,
@@ -322,7 +329,7 @@ class FairDecisionClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, Ba
         """The weights of the cells of all attributes together, and their names."""
         parents = [groups.merged(*people.groups.attributes)[1] for _, people in problem.measured]
         if self.cost_matrix is not None or any(pull.ndim == 3 for pull in pulls):
-            plain = check_costs(self.cost_matrix, len(self.classes_)).T
+            plain = relative_costs(self.cost_matrix, len(self.classes_)).T
             costs: Floats = np.repeat(plain[:, :, None], groups.n_groups, axis=2)
             for pull, parent in zip(pulls, parents, strict=True):
                 costs = costs + as_costs(pull)[:, :, parent]
@@ -366,12 +373,12 @@ class FairDecisionClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, Ba
             warn_of_faults(self, fair, constants, plain, kind, labels=labels, overfits=overfits)
 
     def costs(self, n_labels: int) -> Floats | None:
-        """(L, L) the costs of predictions, checked; None if every mistake costs 1.
+        """(L, L) the relative costs of predictions; None if every mistake costs 1.
 
         Raises:
             ValueError: if they do not fit so many classes.
         """
-        return None if self.cost_matrix is None else check_costs(self.cost_matrix, n_labels)
+        return None if self.cost_matrix is None else relative_costs(self.cost_matrix, n_labels)
 
     def _estimator(self, X: Any = None) -> Any:
         """The user's, or the default one, for features like X if they are known.

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fairgrad.checks import check_costs
+from fairgrad.checks import relative_costs
 from fairgrad.columns import as_array
 
 
@@ -116,7 +116,7 @@ class FairDecision(nn.Module):
         decision = solve(DecisionProblem(measured, probabilities, cost_matrix))
         if cost_matrix is None and all(pull.ndim == 2 for pull in decision.pulls):
             return cls(1.0 + np.sum(decision.pulls, axis=0))
-        costs = check_costs(cost_matrix, shape[0]).T[:, :, None]
+        costs = relative_costs(cost_matrix, shape[0]).T[:, :, None]
         return cls(costs + np.sum([as_costs(pull) for pull in decision.pulls], axis=0))
 
     def forward(self, logits: Tensor) -> Tensor:

@@ -108,7 +108,8 @@ def flat_sensitive(s: Any, shape: torch.Size, n_columns: int) -> Tensor:
     if not isinstance(s, Tensor) or s.dtype not in INTEGERS:
         got = s.dtype if isinstance(s, Tensor) else type(s).__name__
         raise TypeError(
-            f"s: expected a tensor of integers, got {got}; convert by criterion.groups.encode."
+            f"s: expected a tensor of integers, got {got}. Convert the values by "
+            "torch.as_tensor(criterion.groups.encode(s))."
         )
     return _flat("s", s, shape, () if n_columns == 1 else (n_columns,)).long()
 
