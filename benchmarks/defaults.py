@@ -53,6 +53,12 @@ def slack_of(combine: Callable[[Any, Any], Any]) -> Callable[..., Constraints]:
 SLACKS = {
     "epsilon": slack_of(lambda epsilon, _: epsilon),
     "the larger of epsilon and 1 s.e. (default)": RULE,
+    "the larger of epsilon and 1.5 s.e.": slack_of(
+        lambda epsilon, error: np.maximum(epsilon, 1.5 * error)
+    ),
+    "the larger of epsilon and 2 s.e.": slack_of(
+        lambda epsilon, error: np.maximum(epsilon, 2 * error)
+    ),
     "epsilon + 1 s.e.": slack_of(lambda epsilon, error: epsilon + error),
     "epsilon + 2 s.e.": slack_of(lambda epsilon, error: epsilon + 2 * error),
 }

@@ -7,13 +7,14 @@ import pandas as pd
 import pytest
 import torch
 from click.testing import CliRunner
+from sklearn.base import clone
 
 from fairgrad import Audit, FairGradClassifier, Frontier, Report, fairness_levels
 from fairgrad.boosting import BoostingObjective
 from fairgrad.cli.app import app
 from fairgrad.finetune import finetune
 from fairgrad.lightgbm import FairGradLGBMClassifier
-from fairgrad.sklearn import make_fairness_scorer
+from fairgrad.sklearn import FairDecisionClassifier, make_fairness_scorer
 from fairgrad.torch import CrossEntropyLoss
 from fairgrad.training import Member, TrainingPlan, TrainingTable, train
 
@@ -131,3 +132,23 @@ def test_parity_breaks_no_rule_of_four_fifths_anywhere():
     frontier = Frontier(model, rule, epsilons=2, random_state=0)
     points = frontier.fit(features, y, sensitive_features=s).points_
     assert (points["validation_unfairness"] == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (X[:, 0], "y: Unknown label type: continuous values such as "),
+        (np.array(["a", 1] * 400, dtype=object), "y: "),
+        (np.full(800, "yes"), r"y: expected at least two classes, got one class: \['yes'\]"),
+        (np.where(Y == 1, 1.0, np.nan), "NaN|every row needs a label"),
+    ],
+    ids=["continuous", "mixed", "one class", "missing"],
+)
+@pytest.mark.parametrize(
+    "model",
+    [FairGradClassifier(), FairDecisionClassifier(), FairGradLGBMClassifier(verbose=-1)],
+    ids=["gradient", "decision", "boosting"],
+)
+def test_labels_that_cannot_be_learnt_are_refused_alike(model, y, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        clone(model).fit(X, y, sensitive_features=SEX)

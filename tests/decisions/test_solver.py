@@ -21,7 +21,7 @@ from fairgrad.evaluate import levels_of
 from fairgrad.groups import GroupedRows, group_rows
 from fairgrad.measures import MEASURES, On, constraints_of, measure_name
 
-COSTS = np.array([[0.0, 1.0, 3.0], [0.5, 0.0, 1.0], [2.0, 1.0, 0.0]])
+COSTS = np.array([[0.0, 0.5, 1.5], [0.25, 0.0, 0.5], [1.0, 0.5, 0.0]])  # in relative units
 OF_THREE = [
     "equalized_odds",
     "accuracy_parity",

@@ -12,13 +12,12 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.preprocessing import LabelEncoder
 from sklearn.utils import _safe_indexing
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from fairgrad import dual
 from fairgrad.aware import AwareRouting, SensitiveEncoder, beside, hide_some, with_values
 from fairgrad.checks import naming_rows, require_values, warn
-from fairgrad.columns import as_column, as_pandas, encode, sensitive_columns
+from fairgrad.columns import as_column, as_pandas, check_labels, sensitive_columns
 from fairgrad.groups import MIN_GROUP, group_rows
 from fairgrad.measures import LargeGroups, desirable_labels
 from fairgrad.splitting import hold_out
@@ -139,8 +138,7 @@ class FairBoostingMixin(ShownInNotebooks, AwareRouting):
         if sensitive_features is not None:
             with naming_rows("y"):
                 labels = column_or_1d(labels)
-            if labels.dtype == object:
-                encode(labels, "y")  # refuses labels of several kinds, which have no order
+            check_labels(labels)
             X = _as_table(X, len(labels))
         encoder, shown = self._encoder(labels, sensitive_features, start)
         sets = [eval_set] if isinstance(eval_set, tuple) else eval_set or ()
@@ -172,16 +170,12 @@ class FairBoostingMixin(ShownInNotebooks, AwareRouting):
                 raise ValueError(
                     f"{name}: cannot be combined with fairness_measure; use {instead}."
                 )
-        check_classification_targets(label)
         objective = self.objective_class(
             label,
             sensitive_columns(sensitive_features, len(label)),
             **{name: getattr(self, name) for name in FAIRNESS_PARAMETERS if name not in OF_FIT},
             sample_weight=sample_weight,
         )
-        labels = objective.groups.labels.tolist()
-        if len(labels) < 2:
-            raise ValueError(f"y: expected at least two classes, got {labels}.")
         if getattr(start, "fairness_state_", None) is not None:
             objective.load_state(start.fairness_state_)
         return objective

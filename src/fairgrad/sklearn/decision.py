@@ -37,7 +37,7 @@ from fairgrad.checks import (
     require_values,
     warn,
 )
-from fairgrad.columns import as_columns, sensitive_columns
+from fairgrad.columns import as_columns, check_labels, sensitive_columns
 from fairgrad.decisions import (
     DecisionProblem,
     as_costs,
@@ -57,7 +57,6 @@ from fairgrad.sklearn.cell_models import (
     fit_arguments,
     takes_codes_only,
 )
-from fairgrad.sklearn.rows import check_labels
 from fairgrad.splitting import fold_of_rows, unpack_rows
 from fairgrad.usefulness import (
     REACHED,

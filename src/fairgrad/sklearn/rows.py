@@ -9,12 +9,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from fairgrad.aware import SensitiveEncoder, beside
 from fairgrad.checks import naming_rows, require_values
-from fairgrad.columns import as_array, as_column, as_columns, as_pandas, encode, sensitive_columns
+from fairgrad.columns import (
+    as_array,
+    as_column,
+    as_columns,
+    as_pandas,
+    check_labels,
+    sensitive_columns,
+)
 from fairgrad.groups import check_weights, group_rows
 from fairgrad.measures import among_large, check_several_groups
 from fairgrad.membership import spread_over_groups
@@ -285,15 +291,3 @@ def _joined(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
         name: np.concatenate([as_array(column), as_array(other)])
         for (name, column), other in zip(first.items(), below, strict=True)
     }
-
-
-def check_labels(y: NDArray[Any]) -> NDArray[Any]:
-    """The classes; refuses labels that are none, that mix kinds, or that are all the same."""
-    if y.dtype == object:
-        encode(y, "y")
-    with naming_rows("y"):
-        check_classification_targets(y)
-    classes = np.unique(y)
-    if len(classes) < 2:
-        raise ValueError(f"y: expected at least two classes, got one class: {classes.tolist()}.")
-    return classes
