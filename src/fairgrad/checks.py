@@ -76,8 +76,21 @@ def require_values(model: Any, values: Any) -> None:
     )
 
 
-def check_costs(cost_matrix: Any, n_labels: int) -> NDArray[np.float64]:
-    """(L, L) the cost of each prediction (columns) of each true label (rows), checked."""
+def relative_costs(cost_matrix: Any, n_labels: int) -> NDArray[np.float64]:
+    """(L, L) what each prediction costs more than the correct one, checked and without a unit.
+
+    The most expensive mistakes of the labels cost 1 on average, as they do if every mistake costs
+    the same. So models are the same whether costs are in dollars or in thousands of dollars.
+
+    Args:
+        cost_matrix: of each prediction (columns) of each true label (rows); None for 1 per mistake.
+        n_labels: how many labels there are.
+
+    Example:
+        >>> relative_costs([[0, 1000], [3000, 0]], 2)
+        array([[0. , 0.5],
+               [1.5, 0. ]])
+    """
     if cost_matrix is None:
         return 1.0 - np.eye(n_labels)
     try:
@@ -89,27 +102,12 @@ def check_costs(cost_matrix: Any, n_labels: int) -> NDArray[np.float64]:
             f"cost_matrix: expected finite numbers, a row per true label and a column per "
             f"predicted label ({n_labels} of each); got shape {costs.shape}."
         )
-    if not (costs >= np.diag(costs)[:, None]).all() or not (costs > np.diag(costs)[:, None]).any():
+    extra = costs - np.diag(costs)[:, None]
+    if extra.min() < 0 or extra.max() == 0:
         raise ValueError(
             "cost_matrix: every error must cost at least as much as the correct prediction (the "
             f"diagonal), and some error more; got {costs.tolist()}."
         )
-    return costs
-
-
-def relative_costs(cost_matrix: Any, n_labels: int) -> NDArray[np.float64]:
-    """(L, L) what each mistake costs more than the correct prediction, without a unit.
-
-    The most expensive mistakes of the labels cost 1 on average, as they do if every mistake costs
-    the same. So training and decisions are the same in dollars and in thousands of dollars.
-
-    Example:
-        >>> relative_costs([[0, 1000], [3000, 0]], 2)
-        array([[0. , 0.5],
-               [1.5, 0. ]])
-    """
-    costs = check_costs(cost_matrix, n_labels)
-    extra = costs - np.diag(costs)[:, None]
     relative: NDArray[np.float64] = extra / extra.max(axis=1).mean()
     return relative
 

@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from torch import Tensor, nn
 from torch.utils.data import default_collate
 
-from fairgrad.checks import check_costs, check_count, check_number
+from fairgrad.checks import check_count, check_number, relative_costs
 from fairgrad.columns import as_columns, sensitive_columns
 from fairgrad.evaluate import levels_of, unfairness
 from fairgrad.frontier import Frontier
@@ -161,7 +161,7 @@ def finetune(
     judge = _judge(validation, transform, classes, fairness_measure, y_desirable)
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     name, old_head = find_head(module, head)
-    check_costs(cost_matrix, len(classes))
+    relative_costs(cost_matrix, len(classes))  # refused before anything is trained
     # With costs every label needs a score of its own.
     n_outputs = _count_outputs(old_head, len(classes)) if cost_matrix is None else len(classes)
     criterion = _BatchLoss(

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from fairgrad.checks import check_costs, check_count, check_number, warn
+from fairgrad.checks import check_count, check_number, warn
 from fairgrad.frontier.models import (
     EpsilonModels,
     FrontierRows,
@@ -210,7 +210,7 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
             "desirable": desirable,
             "confidence": self.confidence,
             "min_group": models.setting("min_group", self.min_group, MIN_GROUP),
-            "costs": None if costs is None else check_costs(costs, len(classes)),
+            "costs": None if costs is None else np.asarray(costs, dtype=np.float64),
         }
         self._fitted, self.fairness_measure_, self.classes_ = fitted, measure, classes
         self.seed_ = seed

@@ -190,10 +190,17 @@ class CellModels:
             cells = models[-1].probabilities(_safe_indexing(self.X, held), values)
             for total, held_out in zip(totals, cells, strict=True):
                 total[:, :, held] = held_out
-        fold_models = zip(*(model[:3] for model in models), strict=True)
-        label, within, aware_model = (_fold_mean(models) for models in fold_models)
-        if count_of_trees(self.of_label) is None:
+        within = [  # for each set of attributes and each label
+            [FoldMean(of_label) for of_label in zip(*of_attributes, strict=True)]
+            for of_attributes in zip(*(fold.cell_models for fold in models), strict=True)
+        ]
+        if self.prefit or count_of_trees(self.of_label) is None:
             label, aware_model = self._fit_labels(None)
+        else:
+            label = FoldMean(fold.label_model for fold in models)
+            aware_model = None
+            if self.encoder is not None:
+                aware_model = FoldMean(fold.aware_model for fold in models)
         return FittedCells(label, within, aware_model, self.groups, self.encoder), totals
 
     def _fit_labels(self, rows: Ints | None) -> tuple[Any, Any]:
@@ -244,15 +251,6 @@ class FoldMean(list[Any]):
         for model in self:
             mean[:, np.searchsorted(classes, model.classes_)] += model.predict_proba(X)
         return mean / len(self)
-
-
-def _fold_mean(models: Sequence[Any]) -> Any:
-    """The mean of the folds' models, or of those at each place of lists of models."""
-    first = models[0]
-    if isinstance(first, list):
-        return [_fold_mean(model) for model in zip(*models, strict=True)]
-    is_same = all(model is first for model in models)  # none, or a model that was fitted before
-    return first if is_same else FoldMean(models)
 
 
 def class_probabilities(model: Any, X: Any, n_codes: int | None = None) -> Floats:

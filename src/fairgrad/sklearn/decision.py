@@ -30,7 +30,6 @@ from sklearn.utils.validation import (
 
 from fairgrad.aware import NOT_GIVEN, NOT_USED, AwareRouting, SensitiveEncoder, ask_for_values
 from fairgrad.checks import (
-    check_costs,
     check_count,
     naming_rows,
     relative_costs,
@@ -600,7 +599,7 @@ def fit_decisions(
     set_aside = measure.set_aside if isinstance(measure, LargeGroups) else {}
     warn_of_small(set_aside)
     for model in models:  # refused before anything is fitted
-        check_costs(model.cost_matrix, len(classes))
+        relative_costs(model.cost_matrix, len(classes))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # they are given when multipliers are found
             measured = judged_apart(
