@@ -61,7 +61,6 @@ from fairgrad.usefulness import (
     REACHED,
     ModelFigures,
     ShownInNotebooks,
-    cost_shares,
     warn_of_faults,
     warn_of_small,
     worst_of,
@@ -439,12 +438,11 @@ def _judged(
         else largest(weighted_scores(probabilities, rule, problem.costs))
         for _, rule in rules
     ]
-    shares = [share for share, _ in rules]
-    judged = np.array([problem.levels(problem.judged(one)[0]) for one in decided])
-    levels: Floats = np.asarray(shares) @ judged
-    errors = cost_shares(problem.costs, len(problem.base))
-    wrong = [float(problem.weight @ errors[problem.label, one]) for one in decided]
-    accuracy = 1.0 - float(np.dot(shares, wrong))
+    shares = np.array([share for share, _ in rules])
+    counts, errors = zip(*map(problem.judged, decided), strict=True)
+    levels: Floats = shares @ np.array([problem.levels(counted) for counted in counts])
+    most_expensive = 1.0 if problem.costs is None else float(problem.costs.max())
+    accuracy = 1.0 - float(shares @ errors) / most_expensive
     measured = [constraints for constraints, _ in problem.measured]
     cuts = np.cumsum([len(constraints.c0) for constraints in measured])[:-1]
     pairs = zip(measured, np.split(levels, cuts), strict=True)
