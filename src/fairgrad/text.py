@@ -187,6 +187,13 @@ def printable(text: object) -> str:
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in plain)
 
 
+def opening(section: Section) -> Paragraph:
+    """The first paragraph on a terminal, in the colour of the verdict."""
+    sign = section.title[:1] if section.title[:1] in STYLES else ""
+    sentences = [sign or f"{section.title}.", *section.sentences]
+    return Paragraph(" ".join(sentences), STYLES.get(sign, "bold"))
+
+
 class ShownAndWritten(ABC):
     """Something with sections and a `to_dict`: shown by rich, and written as text and JSON."""
 
@@ -223,9 +230,7 @@ class ShownAndWritten(ABC):
     def on_terminal(self, *, explain: bool = False) -> Group:
         """What fits one screen, or all sections, for any rich console."""
         first, *rest = self.sections if explain else [self.brief]
-        sign = first.title[:1] if first.title[:1] in STYLES else ""
-        opening = [sign, *first.sentences] if sign else [f"{first.title}.", *first.sentences]
-        parts: list[Any] = [Paragraph(" ".join(opening), STYLES.get(sign, "bold")), *first.blocks]
+        parts: list[Any] = [opening(first), *first.blocks]
         for section in rest:
             parts += [Text(""), Paragraph(section.title, "bold")]
             parts += [*map(Paragraph, section.sentences), *section.blocks]

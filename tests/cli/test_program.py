@@ -111,6 +111,21 @@ def test_frontier(program, adult, tmp_path):
     program("predict", folder, adult).check()
 
 
+def test_a_frontier_of_useless_models_says_so_first(program, tmp_path):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"sex": rng.choice(["F", "M"], 900), "noise": rng.normal(size=900)})
+    table["hired"] = np.where(rng.random(900) < 0.2, "yes", "no")
+    table.to_csv(tmp_path / "people.csv", index=False)
+    asked = ["--target", "hired", "--sensitive", "sex", "--points", 6, "--epochs", 3]
+    shown = program("frontier", tmp_path / "people.csv", *asked, "--out", tmp_path / "m").check()
+    first, second = " ".join(shown.out.split()).split("Every validation row is predicted as 'no'.")
+    assert first == "! "
+    assert "The model is useless: every row is predicted no." in second
+    values = program("frontier", tmp_path / "people.csv", *asked, "--json").check().json
+    assert "Every validation row is predicted as 'no'." in values["faults"][0]
+    assert "useless" in values["conclusion"]
+
+
 def test_the_chosen_model_is_likely_to_be_fair(program, tmp_path):
     """With many rows: the most accurate of those whose verdict on validation rows is clear."""
     rng = np.random.default_rng(0)

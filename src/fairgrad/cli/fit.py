@@ -33,7 +33,7 @@ from fairgrad.columns import without_formulas
 from fairgrad.files import whole_folder, write_whole
 from fairgrad.tables.reading import table_name
 from fairgrad.tables.roles import ColumnRoles
-from fairgrad.text import Block, Paragraph, escape
+from fairgrad.text import Block, Paragraph, escape, opening
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
 
 FRONTIER, FRONTIER_VERSION = "fairgrad.frontier", 1
 HOW_TO_READ = (
-    "Models are chosen by their figures on the validation rows; the test rows only judge them. "
-    "plain: trained for accuracy alone. dominated: another model is at least as good in both "
-    "figures, and better in one."
+    "The first lines judge the chosen model on the test rows. It is chosen by the figures on the "
+    "validation rows. plain: trained for accuracy alone. dominated: another model is at least as "
+    "good in both figures, and better in one."
 )
 
 DEMO_POINTS = 12
@@ -117,15 +117,19 @@ def frontier(params: dict[str, Any]) -> int:
             "out": request.out,
             "desirable": value,
             "chosen": outcome.trained.chosen,
+            "verdict": outcome.audit.verdict,
+            "conclusion": outcome.audit.conclusion,
+            "faults": list(outcome.trained.faults),
             "points": records,
         }
         output.show_json(values)
         return 0
     doubts = (one.message for one in outcome.audit.warnings if one.kind == "desirable")
     output.notes((*outcome.notes, *doubts))
+    output.screen().print(*_faults(outcome), opening(outcome.audit.brief), "")
     output.say(f"Desirable value of {target}: {'none named' if value is None else value}")
-    table = points_table(points, outcome.trained.chosen)
-    output.screen().print(table, Paragraph(HOW_TO_READ))
+    output.screen().print(points_table(points, outcome.trained.chosen))
+    output.screen().print(Paragraph(HOW_TO_READ))
     if request.out is not None:
         output.say(f"Open {Path(request.out) / REPORT} in a browser.")
     return 0
@@ -192,13 +196,16 @@ def points_table(points: pd.DataFrame, chosen: int) -> Block:
 def show_outcome(outcome: AuditedModel) -> None:
     """Prints what is wrong with the model, what it costs, and its audit."""
     output.notes(outcome.notes)
-    faults = (Paragraph(f"! {fault}", "bold red") for fault in outcome.trained.faults)
-    output.screen().print(*faults, outcome.audit)
+    output.screen().print(*_faults(outcome), outcome.audit)
     costs = outcome.mean_costs
     if costs:
         fair, plain = (f"{costs[name]:.4f}" for name in ("fair", "plain"))
         cost = f"Mean cost of a prediction: {fair}, with the plain model {plain}."
         output.screen().print(Paragraph(cost))
+
+
+def _faults(outcome: AuditedModel) -> list[Paragraph]:
+    return [Paragraph(f"! {fault}", "bold red") for fault in outcome.trained.faults]
 
 
 def outcome_json(outcome: AuditedModel, out: str, files: list[str]) -> dict[str, Any]:
