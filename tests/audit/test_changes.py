@@ -146,3 +146,13 @@ def test_many_groups_and_labels_count_right():
     audit = Audit(y, after, s, "accuracy_parity", baseline=before)
     assert audit.accuracy == pytest.approx((y == after).mean())
     assert audit.to_frame("sides")["rows"].sum() == (before != after).sum()
+
+
+def test_a_comparison_warns_about_systems_that_are_no_better_than_one_label():
+    y = np.repeat([0, 1], [60, 140])
+    s = np.tile(["a", "b"], 100)
+    comparison = Audit(y, y, s).compare(np.ones(200, int), names=("old", "new"))
+    warning = "Warning about new. The model is useless: every row is predicted 1."
+    assert warning in comparison.conclusion
+    assert comparison.brief.sentences[0] == warning
+    assert "Warning about" not in Audit(y, y, s).compare(y).conclusion

@@ -51,8 +51,14 @@ class AuditComparison(ShownAndWritten):
     @property
     def conclusion(self) -> str:
         """What changes, in a few sentences."""
-        sentences = [f"{self.title}.", sections.price(self.audit), self._verdicts()]
+        sentences = [f"{self.title}.", *self._useless(), sections.price(self.audit)]
+        sentences.append(self._verdicts())
         return " ".join(sentence for sentence in sentences if sentence)
+
+    def _useless(self) -> list[str]:
+        """Which of the systems is no better than one label for everybody."""
+        pairs = zip(self.names, map(sections.useless, (self.first, self.audit)), strict=True)
+        return [f"Warning about {name}. {sentence}" for name, sentence in pairs if sentence]
 
     def _verdicts(self) -> str:
         """What becomes of the verdict on each measure, the changes first."""
@@ -88,7 +94,7 @@ class AuditComparison(ShownAndWritten):
         rates = [sections.rate_block(audit, view)._replace(chart="") for view in audit.views]
         verdicts = sections.verdict_block("Verdicts", audit, audit.findings)
         blocks = (sections.sides(audit), *sections.gains(audit), verdicts, *rates)
-        first = Section(sections.SUMMARY, self.title, [self._verdicts()], blocks)
+        first = Section(sections.SUMMARY, self.title, [*self._useless(), self._verdicts()], blocks)
         return (first, *sections.further_sections(audit))
 
     @property

@@ -66,7 +66,7 @@ def brief_section(audit: Audit, blocks: Iterable[Block]) -> Section:
     """The conclusion, and these blocks."""
     judged = f"Judged {JUDGED[audit.verdict]}" if audit.verdict in JUDGED else "Undecided"
     title = f"{words.SIGNS[audit.verdict]} {judged}"
-    if _useless(audit):  # the first thing to know, whatever the verdict
+    if useless(audit):  # the first thing to know, whatever the verdict
         title = f"{words.SIGNS[UNFAIR]} No better than a constant ({audit.verdict})"
     return Section(SUMMARY, title, conclusion(audit), tuple(blocks))
 
@@ -244,7 +244,7 @@ def conclusion(audit: Audit) -> tuple[str, ...]:
         ratio = ratio if finding.verdict == FAIR and ratio < 0.8 else 1.0
         verdict = _verdict_sentence(decisive, values, rates, ratio)
         sentences = [_rates_sentence(finding, values, rates, ratio), f"{verdict} ({rows})."]
-    sentences = [_useless(audit), *sentences, _passing(audit)]
+    sentences = [useless(audit), *sentences, _passing(audit)]
     sentences += [_other_findings(audit, decisive), _accuracy(audit, on_all=are_unknown)]
     return tuple(sentence for sentence in (*sentences, _not_judged(audit)) if sentence)
 
@@ -366,7 +366,7 @@ def _accuracy(audit: Audit, *, on_all: bool) -> str:
     return f"{now}; without the fairness constraint it would be {before}{needless}."
 
 
-def _useless(audit: Audit) -> str:
+def useless(audit: Audit) -> str:
     """Whether one label for everybody would do as well: equal for all groups, useless for all."""
     mass, labels = audit.table.mass.sum(axis=0), audit.labels
     truth, predicted = mass.sum(axis=1), mass.sum(axis=0)
