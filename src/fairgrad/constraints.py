@@ -296,13 +296,12 @@ class Constraints:
         Constraints that have slack already keep it, unless epsilon is infinite.
 
         Raises:
-            ValueError: if epsilon is negative or not a number.
+            TypeError: if epsilon is not a number.
+            ValueError: if epsilon is negative, or above 1 and not infinite.
         """
         if type(epsilon) is float and epsilon == 0:
             return self
-        slack = _numbers(epsilon, "epsilon", len(self.c0))
-        if not np.all(slack >= 0):
-            raise ValueError(f"epsilon: expected at least 0, got {slack.min():g}.")
+        slack = _slack(epsilon, len(self.c0))
         return self.replaced(
             slack=np.where((self.slack > 0) & np.isfinite(slack), self.slack, slack)
         )
@@ -319,7 +318,8 @@ class Constraints:
             epsilon: slack of all constraints, or one per constraint.
 
         Raises:
-            ValueError: if epsilon is negative or not a number.
+            TypeError: if epsilon is not a number.
+            ValueError: if epsilon is negative, or above 1 and not infinite.
 
         Example:
             >>> from fairgrad.groups import group_rows
@@ -329,12 +329,12 @@ class Constraints:
             >>> parity.slacken_for(rows, 0.02).upper.round(3)
             array([0.02, 0.05])
         """
-        slack = _numbers(epsilon, "epsilon", len(self.c0))
+        slack = _slack(epsilon, len(self.c0))
         cell = rows.cell(self.by_label)
         weight = np.ones(len(cell)) if rows.weight is None else rows.weight / rows.weight.max()
         total, squares = (count_rows(cell, self.n_cells, weight**power) for power in (1, 2))
         largest = 0.25 * np.divide(squares, total**2, out=np.zeros(len(total)), where=total > 0)
-        error = self.standard_errors(largest)
+        error = np.minimum(self.standard_errors(largest), 1.0)
         return self.slacken(np.where(slack > 0, np.maximum(slack, error), slack))
 
     def standard_errors(self, variance: Floats) -> Floats:
@@ -534,9 +534,23 @@ def stack(parts: Sequence[Constraints], groups: Groups) -> Constraints:
     )
 
 
+def _slack(epsilon: Any, length: int) -> Floats:
+    """(length,) slack of each constraint; rates differ by 1 at most, so more would be no bound."""
+    slack = _numbers(epsilon, "epsilon", length)
+    wrong = slack[~((slack >= 0) & ((slack <= 1) | np.isposinf(slack)))]
+    if len(wrong):
+        raise ValueError(
+            f"epsilon: expected at least 0 and at most 1, or float('inf') for no constraint; got "
+            f"{wrong[0]:g}."
+        )
+    return slack
+
+
 def _numbers(value: Any, argument: str, length: int | None = None) -> Floats:
     """Numbers as an array: of any shape, or, with a length, one per constraint."""
     try:
+        if value is None or isinstance(value, str):  # which NumPy may take for numbers
+            raise TypeError
         numbers = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         raise TypeError(f"{argument}: expected numbers, got {value!r}.") from None

@@ -310,10 +310,20 @@ class TestBadInput:
         with pytest.raises(ValueError, match=r"'age'; the sensitive attributes are \['s'\]"):
             constraints_of(On("age", "accuracy_parity"), self.groups)
 
-    @pytest.mark.parametrize("epsilon", [-0.1, np.nan])
+    @pytest.mark.parametrize("epsilon", [-0.1, np.nan, 2, -np.inf, [0.1, 5.0]])
     def test_epsilon(self, epsilon):
-        with pytest.raises(ValueError, match="epsilon: expected at least 0"):
+        with pytest.raises(ValueError, match="epsilon: expected at least 0 and at most 1"):
             constraints_of("accuracy_parity", self.groups, epsilon=epsilon)
+
+    @pytest.mark.parametrize("epsilon", ["0.1", None, "large"])
+    def test_epsilon_is_a_number(self, epsilon):
+        with pytest.raises(TypeError, match=f"epsilon: expected numbers, got {epsilon!r}"):
+            constraints_of("accuracy_parity", self.groups, epsilon=epsilon)
+
+    def test_own_levels_in_percent_keep_their_standard_errors(self):
+        own = Constraints([0.0, 0.0], [[100.0, -100.0, 0.0], [-100.0, 100.0, 0.0]], by_label=False)
+        rows = group_rows([0, 1, 0, 1, 0], [0, 0, 1, 1, 2])
+        assert own.slacken_for(rows, 0.5).slack.tolist() == [1.0, 1.0]
 
     def test_bounds_must_be_in_order(self):
         with pytest.raises(ValueError, match=r"lower: expected at most upper, got 1.0 > 0.0"):
