@@ -548,10 +548,9 @@ def _slack(epsilon: Any, length: int) -> Floats:
 
 def _numbers(value: Any, argument: str, length: int | None = None) -> Floats:
     """Numbers as an array: of any shape, or, with a length, one per constraint."""
-    try:
-        if value is None or isinstance(value, str):  # which NumPy may take for numbers
-            raise TypeError
-        numbers = np.asarray(value, dtype=np.float64)
+    try:  # NumPy would take None, and texts such as "1", for numbers
+        is_number = value is not None and not isinstance(value, str)
+        numbers = np.asarray(value if is_number else "none", dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         raise TypeError(f"{argument}: expected numbers, got {value!r}.") from None
     if length is None:

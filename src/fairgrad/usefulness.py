@@ -165,8 +165,7 @@ MOST_SLACK = 0.2
 """A larger slack would not be called fair by anybody, so none is recommended."""
 
 OUT_OF_REACH = (
-    "No {} up to 0.2 gives a useful model: the groups of this table differ too much, or are too "
-    "small, for a claim of fairness."
+    "No {} up to 0.2 avoids this: the groups of this table differ too much, or are too small."
 )
 SAME_DECISIONS = "The fair model makes the same decisions as the plain one"
 NOT_LEARNT = (

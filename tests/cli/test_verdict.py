@@ -353,3 +353,50 @@ def test_faults_on_pages_have_no_options_and_no_symbols(fair, enough):
     fault = find_fault(fair, constants, plain, ["no", "yes"], suggestions, "validation")
     assert re.search(r"--(tolerance|use-sensitive|min-group)", in_terms(fault))
     assert not re.search(r"--|\||=|_|epsilon", in_terms(fault, on_pages=True))
+
+
+@pytest.fixture(scope="session")
+def unequal(tmp_path_factory):
+    """Writes a table whose features tell who is hired, which differs so much between groups."""
+
+    def write(gap):
+        rng, n = np.random.default_rng(0), 4_000
+        sex = rng.choice(["F", "M"], n)
+        hired = rng.random(n) < np.where(sex == "M", 0.5 + gap / 2, 0.5 - gap / 2)
+        table = pd.DataFrame({"sex": sex, "skill": hired + rng.normal(0, 0.1, n)})
+        table["hired"] = np.where(hired, "yes", "no")
+        path = tmp_path_factory.mktemp("unequal") / "people.csv"
+        table.to_csv(path, index=False)
+        return ["fit", path, "--target", "hired", "--sensitive", "sex", "--json", "--force"]
+
+    return write
+
+
+PARITY = ("--measure", "demographic_parity")
+
+
+@pytest.mark.parametrize("exact", [(), ("--exact",)])
+def test_a_larger_tolerance_is_advised_where_it_helps(here, unequal, tmp_path, exact):
+    asked = [*unequal(0.16), "--out", tmp_path / "m", *PARITY]
+    (fault,) = here(*asked, *exact).check().json["faults"]
+    assert fault.startswith("Fairness costs")
+    advised = (
+        r"--tolerance in place of --exact \((\S+) would"
+        if exact
+        else r"larger --tolerance \((\S+) would"
+    )
+    enough = re.search(advised, fault)
+    assert not here(*asked, "--tolerance", enough[1]).check().json["faults"]
+
+
+@pytest.mark.parametrize(
+    ("gap", "options"),
+    [(0.7, []), (0.7, ["--exact"]), (0.5, ["--tolerance", "0.2"]), (0.3, ["--tolerance", "80%"])],
+)
+def test_no_tolerance_is_advised_that_does_not_help(here, unequal, tmp_path, gap, options):
+    measure = [] if "80%" in options else PARITY
+    ran = here(*unequal(gap), "--out", tmp_path / "m", *measure, *options).check()
+    (fault,) = ran.json["faults"]
+    assert fault.startswith("Fairness costs")
+    assert "Try --use-sensitive" in fault
+    assert ("No --tolerance up to 0.2 avoids this" in fault) == (gap == 0.7)

@@ -32,7 +32,13 @@ from fairgrad.tables.column import MISSING_TEXTS, ReadingReport, counted
 from fairgrad.tables.features import check_columns, describe_groups
 from fairgrad.tables.reading import column_names, may_exceed, read_table, table_name
 from fairgrad.tables.roles import check_named, number_column
-from fairgrad.usefulness import SAME_DECISIONS, TOLERATED_LOSS, FairnessWarning
+from fairgrad.usefulness import (
+    MOST_SLACK,
+    SAME_DECISIONS,
+    TOLERATED_LOSS,
+    FairnessWarning,
+    Suggestions,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,7 +62,8 @@ TERMS = {
     "min_group=0": ("--min-group 0", "a minimum size of 0"),
     "min_group": ("--min-group", "the minimum size of groups"),
     "No epsilon": ("No --tolerance", "No tolerance"),
-    "larger epsilon": ("larger --tolerance", "larger tolerance"),
+    "No tolerance": ("No --tolerance", "No tolerance"),
+    "larger epsilon": ("--tolerance in place of --exact", "tolerance in place of exact fairness"),
     "larger tolerance": ("larger --tolerance", "larger tolerance"),
     "epsilon=": ("--tolerance ", "The tolerance of "),
     "epsilon": ("--tolerance", "tolerance"),
@@ -382,8 +389,7 @@ def fit_prepared(prepared: PreparedTable, request: FitRequest) -> AuditedModel:
     for number, fold in enumerate(prepared.folds, start=1):
         output.progress(f"Cross-validation: model {number} of {len(prepared.folds)}")
         folds.append(judge(fold, train(fold, request), number))
-    n_models = request.points or len(_epsilons(prepared, request))
-    output.progress(f"Training {n_models} models, from exactly fair to unconstrained")
+    output.progress("Training models from exactly fair to unconstrained")
     trained = train(prepared, request)
     output.progress("Auditing the model on the test rows")
     sample, epsilon = prepared.sample, float(trained.fair.epsilon)
@@ -474,7 +480,9 @@ def train(prepared: PreparedTable, request: FitRequest) -> TrainedModels:
     if len(prepared.training.y) > MANY_ROWS:
         gc.collect()  # the table is gone by now: its memory is for the training
     epsilons = _epsilons(prepared, request)
-    if request.points is not None:
+    if request.points is None:  # the last one tells whether a larger tolerance would help
+        epsilons = np.union1d(epsilons, MOST_SLACK / 2)
+    else:
         further = request.points - len(epsilons) + 2  # the grid has the least and the largest, too
         epsilons = np.union1d(epsilons, epsilon_grid(further, with_plain=True))
     estimator, rows = _estimator(prepared, request), prepared.training
@@ -559,7 +567,7 @@ def _choose(frontier: Frontier, prepared: PreparedTable, request: FitRequest) ->
             max_unfairness=request.max_unfairness, min_accuracy=request.min_accuracy
         )
     if request.exact:
-        frontier.warn_of_fault(0, "epsilon")
+        frontier.warn_of_fault(0, "epsilon", 0.0, _enough(frontier, 0.0))
         return 0
     wanted = _epsilons(prepared, request)
     offered = np.flatnonzero(np.isin(frontier.points_["epsilon"], wanted))
@@ -587,9 +595,24 @@ def _choose(frontier: Frontier, prepared: PreparedTable, request: FitRequest) ->
         if is_clear or isinstance(request.tolerance, str):
             position = candidacy.position
     chosen = int(offered[position])
-    tolerated = request.tolerance if isinstance(request.tolerance, float) else None
-    frontier.warn_of_fault(chosen, "tolerance", tolerated)
+    # A ratio is the law's or a contract's: no other one is advised.
+    tolerance = request.tolerance if isinstance(request.tolerance, float) else 0.0
+    enough = _enough(frontier, tolerance) if tolerance else 0.0
+    frontier.warn_of_fault(chosen, "tolerance", tolerance, enough)
     return chosen
+
+
+def _enough(frontier: Frontier, tolerance: float) -> float:
+    """The least larger tolerance known to give a model without a fault; infinity if none is.
+
+    A fit falls back to a model of half its tolerance, so that model must have none.
+    """
+    judged, tried = frontier.audits_["validation"], 2 * frontier.points_["epsilon"].to_numpy()
+    for position in np.flatnonzero((tried > tolerance) & (tried <= MOST_SLACK)):
+        asked = Suggestions(asked=float(tried[position]))
+        if judged.fault(int(position), len(tried) - 1, asked) is None:
+            return float(tried[position])
+    return np.inf if tolerance < MOST_SLACK else tolerance
 
 
 def audit_as_asked(

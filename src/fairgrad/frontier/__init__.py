@@ -264,7 +264,9 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
             self.warn_of_fault(int(points.index[chosen]), "max_unfairness", max_unfairness)
         return int(points.index[chosen])
 
-    def warn_of_fault(self, position: int, bound: str, asked: float | None = None) -> None:
+    def warn_of_fault(
+        self, position: int, bound: str, asked: float | None = None, enough: float | None = None
+    ) -> None:
         """Warns (``FairnessWarning``) if a model is unusable, by the validation rows.
 
         That is if everybody gets one label, if the plain model is fairer, or if more than 2 points
@@ -274,13 +276,14 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
             position: of the model in `points_`.
             bound: the name of what the model was chosen by, which could be larger.
             asked: its value, if it is known.
+            enough: the least value of it without such a fault, if it is known.
         """
         points, epsilon = self.points_, self.points_["epsilon"].to_numpy()
         merit, unfairness = point_merit(points, f"{PART}_"), points[f"{PART}_unfairness"]
         aware = points["use_sensitive"]
         same = aware == aware[position]
         plain = int(np.where(same, epsilon, -1.0).argmax())
-        has_plain, enough = bool(np.isinf(epsilon[plain])), None
+        has_plain = bool(np.isinf(epsilon[plain]))
         if has_plain and bound == "max_unfairness" and f"{PART}_cost" not in points:
             enough = float(unfairness[same & (merit >= merit[plain] - TOLERATED_LOSS)].min())
         can_be_aware = "use_sensitive" in self._fitted[0].settings and not aware[position]
