@@ -206,22 +206,6 @@ def encode(column: Any, argument: str, unknown: int | None = UNKNOWN) -> Codes:
     return Codes(np.append(renumbered, UNKNOWN)[codes], values[keep])
 
 
-def check_labels(y: NDArray[Any]) -> NDArray[Any]:
-    """The classes of labels to learn; refuses continuous values, mixed kinds and a single class."""
-    if y.dtype == object:
-        encode(y, "y")
-    fractions = y[np.isfinite(y) & (np.mod(y, 1.0) != 0)] if y.dtype.kind == "f" else y[:0]
-    if len(fractions):
-        raise ValueError(
-            f"y: Unknown label type: continuous values such as {fractions[0]:g}. Bin them into "
-            "classes."
-        )
-    classes = np.unique(y)
-    if len(classes) < 2:
-        raise ValueError(f"y: expected at least two classes, got one class: {classes.tolist()}.")
-    return classes
-
-
 def codes_among(
     column: Codes, values: NDArray[Any], argument: str, name: str = ""
 ) -> NDArray[np.int64]:

@@ -308,7 +308,7 @@ class Groups:
         Raises:
             ValueError: if a label is unknown.
         """
-        return codes_among(_encode_labels(y, argument)[1], self.labels, argument)
+        return codes_among(encode_labels(y, argument)[1], self.labels, argument)
 
 
 @dataclass(frozen=True, eq=False)
@@ -375,9 +375,9 @@ def group_rows(
         ('s=F', 's=M', 's=?')
     """
     y_name, s_name, weight_name = arguments
-    label_name, encoded = _encode_labels(y, y_name)
+    label_name, encoded = encode_labels(y, y_name)
     if labels is not None:
-        known = _encode_labels(labels, "labels")[1].values
+        known = encode_labels(labels, "labels")[1].values
         encoded = Codes(codes_among(encoded, known, y_name), known)
     n_rows = len(encoded.codes)
     columns = {
@@ -489,7 +489,8 @@ def check_weights(
     return weight
 
 
-def _encode_labels(y: Any, argument: str = "y") -> tuple[str, Codes]:
+def encode_labels(y: Any, argument: str = "y") -> tuple[str, Codes]:
+    """The name of the labels, and their codes; refuses rows without a label, and mixed kinds."""
     columns = as_columns(y, "y")
     if len(columns) != 1:
         raise ValueError(f"{argument}: expected one label per row, got {len(columns)} columns.")
@@ -501,6 +502,22 @@ def _encode_labels(y: Any, argument: str = "y") -> tuple[str, Codes]:
         row = int(np.flatnonzero(labels.codes == UNKNOWN)[0])
         raise ValueError(f"{argument}: every row needs a label; row {row} has none.")
     return name, labels
+
+
+def check_labels(y: NDArray[Any]) -> NDArray[Any]:
+    """The classes of labels to learn; refuses continuous values, mixed kinds and a single class."""
+    if y.dtype == object:
+        encode_labels(y)
+    fractions = y[np.isfinite(y) & (np.mod(y, 1.0) != 0)] if y.dtype.kind == "f" else y[:0]
+    if len(fractions):
+        raise ValueError(
+            f"y: Unknown label type: continuous values such as {fractions[0]:g}. Bin them into "
+            "classes."
+        )
+    classes = np.unique(y)
+    if len(classes) < 2:
+        raise ValueError(f"y: expected at least two classes, got one class: {classes.tolist()}.")
+    return classes
 
 
 def _join(codes: Iterable[Ints], values: Iterable[NDArray[Any]]) -> Ints:

@@ -160,6 +160,12 @@ class FairGradXGBClassifier(FairBoostingMixin, XGBClassifier):
             ValueError: if sensitive_features are missing, or an argument is not allowed.
         """
         prepared = self._prepare(X, y, sensitive_features, sample_weight, xgb_model, eval_set)
+        labels = np.unique(prepared.labels)
+        if not np.array_equal(labels, np.arange(len(labels))):
+            raise ValueError(
+                f"y: expected the classes 0, 1, ..., as XGBoost does; got {labels.tolist()}. "
+                "Encode them first, with sklearn.preprocessing.LabelEncoder."
+            )
         objective: XGBoostObjective | None = prepared.objective
         own_objective = self.objective
 

@@ -132,6 +132,14 @@ def test_rows_that_are_none(make, argument, odd):
         make().fit(**rows, sensitive_features=S)
 
 
+@pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
+def test_rows_without_a_label(make):
+    y = np.array(["no", "yes"], dtype=object)[Y]
+    y[7] = None
+    with pytest.raises(ValueError, match="^y: every row needs a label; row 7 has none"):
+        make().fit(X, y, sensitive_features=S)
+
+
 def test_trees_of_features_with_one_name():
     with pytest.raises(ValueError, match="^X: expected columns of different names, got '1' twice"):
         boosted().fit(pd.DataFrame(X, columns=[1, "a", "1"]), Y, sensitive_features=S)

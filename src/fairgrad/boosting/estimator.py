@@ -17,8 +17,8 @@ from sklearn.utils.validation import column_or_1d
 from fairgrad import dual
 from fairgrad.aware import AwareRouting, SensitiveEncoder, beside, hide_some, with_values
 from fairgrad.checks import naming_rows, require_values, warn
-from fairgrad.columns import as_column, as_pandas, check_labels, sensitive_columns
-from fairgrad.groups import MIN_GROUP, group_rows
+from fairgrad.columns import as_column, as_pandas, sensitive_columns
+from fairgrad.groups import MIN_GROUP, check_labels, group_rows
 from fairgrad.measures import LargeGroups, desirable_labels
 from fairgrad.splitting import hold_out
 from fairgrad.usefulness import (

@@ -36,7 +36,7 @@ from fairgrad.checks import (
     require_values,
     warn,
 )
-from fairgrad.columns import as_columns, check_labels, sensitive_columns
+from fairgrad.columns import as_columns, sensitive_columns
 from fairgrad.decisions import (
     DecisionProblem,
     as_costs,
@@ -45,7 +45,7 @@ from fairgrad.decisions import (
     solve,
     weighted_scores,
 )
-from fairgrad.groups import MIN_GROUP, check_weights, group_rows
+from fairgrad.groups import MIN_GROUP, check_labels, check_weights, group_rows
 from fairgrad.measures import LargeGroups, among_large, check_several_groups, desirable_in_use
 from fairgrad.membership import spread_over_groups
 from fairgrad.sklearn.cell_models import (

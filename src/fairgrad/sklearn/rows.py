@@ -13,15 +13,8 @@ from sklearn.utils.validation import validate_data
 
 from fairgrad.aware import SensitiveEncoder, beside
 from fairgrad.checks import naming_rows, require_values
-from fairgrad.columns import (
-    as_array,
-    as_column,
-    as_columns,
-    as_pandas,
-    check_labels,
-    sensitive_columns,
-)
-from fairgrad.groups import check_weights, group_rows
+from fairgrad.columns import as_array, as_column, as_columns, as_pandas, sensitive_columns
+from fairgrad.groups import check_labels, check_weights, group_rows
 from fairgrad.measures import among_large, check_several_groups
 from fairgrad.membership import spread_over_groups
 from fairgrad.splitting import hold_out, unpack_rows
