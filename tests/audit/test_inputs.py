@@ -39,7 +39,7 @@ S = np.repeat(["a", "b"], 50)
         ({"tolerance": -0.1}, "tolerance: expected a number from 0 to 1"),
         (
             {"tolerance": "four_fifths"},
-            "tolerance: expected a number from 0 to 1, or a text such as '80%'.*'four_fifths'",
+            "tolerance: expected a number from 0 to 1, .*'four_fifths'",
         ),
         ({"tolerance": {"accuracy": 0.1}}, "tolerance: got 'accuracy'; the measures asked are"),
         ({"confidence": 95}, "confidence: expected a finite number above 0 and below 1, got 95"),
@@ -66,6 +66,13 @@ def test_ratios_need_desirable_labels():
         Audit(y, y, S, measures="four_fifths_rule", y_desirable=[0, 1, 2, 3])
     with pytest.raises(ValueError, match="serves demographic_parity, not equalized_odds"):
         Audit(y, y, S, measures="equalized_odds", tolerance="80%")
+
+
+@pytest.mark.parametrize("share", ["5%", "49.9%", "101%"])
+def test_points_are_no_ratio(share):
+    """Five points are 0.05; rates of at least 5 % of the highest would hardly ever be unfair."""
+    with pytest.raises(ValueError, match=f"tolerance: .* from '50%' to '100%' .* got {share!r}"):
+        Audit(Y, Y, S, measures="demographic_parity", tolerance=share)
 
 
 @pytest.mark.parametrize(

@@ -746,8 +746,8 @@ def _asked(entry: Any, tolerance: Any, attributes: tuple[str, ...]) -> AskedMeas
     is_ratio = tolerated_ratio(chosen) is not None
     if not is_ratio and not (is_number(chosen) and 0 <= chosen <= 1):
         raise ValueError(
-            "tolerance: expected a number from 0 to 1, or a text such as '80%' for ratios of "
-            f"selection rates, got {chosen!r}."
+            "tolerance: expected a number from 0 to 1, such as 0.05 for 5 points, or a text from "
+            f"'50%' to '100%' for ratios of selection rates, got {chosen!r}."
         )
     compared = () if wanted is None else (wanted,)
     return AskedMeasure(measure, name, compared, chosen if is_ratio else float(chosen), strata)

@@ -49,11 +49,14 @@ LEAST_LOG_P, MOST_LOG_P = math.log(1e-12), math.log(0.5)
 
 
 def tolerated_ratio(tolerance: Any) -> float | None:
-    """The ratio that a tolerance such as "80%" stands for; None if it is no such text."""
+    """The ratio that a tolerance such as "80%" stands for; None if it is no such text.
+
+    Less than half is none: "5%" is meant as 5 points, and hardly any rates would be unfair.
+    """
     if not isinstance(tolerance, str) or not re.fullmatch(r"\d+(\.\d*)?\s*%", tolerance.strip()):
         return None
     ratio = float(tolerance.strip().removesuffix("%")) / 100
-    return ratio if ratio <= 1 else None
+    return ratio if 0.5 <= ratio <= 1 else None
 
 
 def gravest(verdicts: Iterable[str]) -> str:

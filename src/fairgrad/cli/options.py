@@ -89,7 +89,8 @@ def parse_tolerance(value: str) -> float | str:
     numbers = _numbers(value)
     if len(numbers) != 1 or not 0 <= numbers[0] <= 1:
         raise click.BadParameter(
-            f"{value!r} is neither a number from 0 to 1 nor a share such as 80%"
+            f"{value!r} is neither a number from 0 to 1, such as 0.05 for 5 points, nor a ratio of "
+            "selection rates from 50% to 100%"
         )
     return numbers[0]
 

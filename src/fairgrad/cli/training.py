@@ -542,7 +542,7 @@ def _epsilons(prepared: PreparedTable, request: FitRequest) -> NDArray[np.float6
         largest = float(request.tolerance)
     else:
         rate = float((prepared.training.y == prepared.desirable).mean())
-        largest = (1 - ratio) * rate / max(ratio, 0.5)
+        largest = (1 - ratio) * rate / ratio
     steps = STEPS[:1] if request.exact else STEPS
     return np.unique([*(largest * np.array(steps)), np.inf])
 
