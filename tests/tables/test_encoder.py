@@ -109,6 +109,22 @@ def test_columns_that_cannot_help_are_left_out():
     np.testing.assert_allclose(encoder.transform(frame)["price"], scaled, atol=1e-6)
 
 
+def test_names_suit_boosting_libraries():
+    values = ["5,200 to 10,400", "5:200 to 10_400", "<HS", "[a]", '{"b"}', "plain"] * 20
+    frame = pd.DataFrame({"income: gross": values, "x": np.arange(120.0)})
+    names = TableEncoder().fit(frame).transform(frame).columns
+    assert names.is_unique
+    assert "income_ gross_plain" in names
+    y, s = np.arange(120) % 2, np.arange(120) % 3
+    for kind in (
+        FairGradLGBMClassifier,
+        pytest.importorskip("fairgrad.xgboost").FairGradXGBClassifier,
+    ):
+        model = make_pipeline(TableEncoder(), kind("accuracy_parity", n_estimators=2, epsilon=1.0))
+        name = model.steps[-1][0]
+        assert len(model.fit(frame, y, **{f"{name}__sensitive_features": s}).predict(frame)) == 120
+
+
 @pytest.mark.parametrize("missing", [("?",), ("-99",)])
 def test_texts_that_mean_missing(missing):
     frame = pd.DataFrame({"x": ["1", "2", missing[0], "4"] * 5, "y": list("abab") * 5})

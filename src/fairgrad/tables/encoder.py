@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+REFUSED_SIGNS = str.maketrans(dict.fromkeys('[]{}<",:', "_"))
+"""What LightGBM and XGBoost refuse in names of features."""
+
 
 class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # no stubs
     """Encodes data frames with columns of any kind: numbers, texts, dates, booleans.
@@ -163,14 +166,22 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # no
         return read_features(frame, self.features_, (*map(str, self.missing), *missing))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """The names of the columns that `transform` gives.
+        """The names of the columns that `transform` gives, all different.
+
+        Signs that LightGBM and XGBoost refuse, such as commas and brackets, become "_".
 
         Args:
             input_features: not used; the names are those of the table of `fit`.
         """
         check_is_fitted(self, "features_")
         del input_features
-        return np.array([name for feature in self.blocks() for name in feature.names], object)
+        names: dict[str, None] = {}
+        for full in (name for feature in self.blocks() for name in feature.names):
+            name = full.translate(REFUSED_SIGNS)
+            while name in names:
+                name += "_"
+            names[name] = None
+        return np.array([*names], object)
 
     def blocks(self) -> list[FeatureBlock]:
         """Which columns of the matrix belong to which feature, in their order."""
