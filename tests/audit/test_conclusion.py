@@ -159,6 +159,8 @@ def test_seven_people_are_shown_and_not_judged(with_seven):
     (said,) = [notice.message for notice in audit.warnings if notice.kind == "not_judged"]
     assert "Not judged: 7 people in 1 group by g with fewer than 30 rows: c (7)" in said
     assert " c †" in audit.summary()
+    for explain in (False, True):
+        assert audit.summary(explain=explain).count("Not judged") == 1
 
 
 def test_min_group_0_judges_all(with_seven):

@@ -226,8 +226,8 @@ def test_the_advised_rows_settle_it_about_four_times_out_of_five(rates, toleranc
     [
         (5000, 5000, ""),
         (4900, 5300, ""),
-        (490, 2500, " The likely range is 490 to 2,500 more rows."),
-        (490, None, " The likely range is 490 more rows to over a million per group."),
+        (490, 2500, " The likely range is 490 to 2,500 more rows in all."),
+        (490, None, " The likely range is from 490 more rows in all to over a million per group."),
     ],
 )
 def test_the_advice_has_a_range_only_if_it_is_one(monkeypatch, low, high, said):
@@ -263,6 +263,17 @@ def test_a_level_far_beyond_the_tolerance_takes_a_moderate_number_of_rows():
     (settled,) = Audit.from_counts(advised, "y", "p", "s", measures="equalized_odds").findings
     assert settled.verdict != UNDECIDED
     assert sum(more.values()) < 20_000
+
+
+def test_no_million_is_advised_for_one_estimate_close_to_the_tolerance():
+    """The second group is 11 points below; its likeliest difference is about the tolerance."""
+    size, ones = np.array([1500, 70, 100, 200, 100, 50]), np.array([1219, 44, 80, 168, 80, 37])
+    counts = pd.DataFrame({"s": [*range(6)] * 2, "p": [1] * 6 + [0] * 6})
+    counts["count"] = [*ones, *(size - ones)]
+    options = {"measures": "demographic_parity"}
+    needed = Audit.from_counts(counts, None, "p", "s", **options).findings[0].rows_needed
+    assert needed.low < sum(needed.more.values()) < 10_000
+    assert needed.high > 1_000_000
 
 
 def test_a_figure_at_the_tolerance_takes_very_many_rows():

@@ -208,6 +208,7 @@ class Audit(ShownAndWritten):
             ("empty", words.empty_groups(columns, finest)),
             ("tolerance", words.wide_tolerance(self)),
             ("not_judged", words.not_judged(self)),
+            ("remark", words.all_judged(self)),
             ("strata", words.single_group_strata(self)),
             ("weights", words.WEIGHTS if self.rows.weight is not None else ""),
             ("clusters", words.CLUSTERS.format(n_clusters) if n_clusters else ""),

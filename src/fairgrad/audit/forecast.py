@@ -42,9 +42,9 @@ class RowsNeeded(NamedTuple):
     """About how many more rows would settle a verdict.
 
     Attributes:
-        more: of each group, by name.
-        low: in all, if groups differ as little as the data allow.
-        high: in all, if they differ as much; None if a million rows per group would not.
+        more: of each group, by name: the middle of three estimates.
+        low: in all, by the least one.
+        high: in all, by the largest one; None if a million rows per group would not.
     """
 
     more: dict[str, int]
@@ -60,13 +60,13 @@ def rows_needed(finding: Finding) -> RowsNeeded | None:
     if np.isnan(finding.judgement.value) or size.min() <= 0:
         return None
     growths = [_more_rows(finding, _shrunk(finding.comparison, q)) for q in QUANTILES]
-    known = [more for more in growths if more is not None]
-    if not known:
+    # Differences close to the tolerance take by far the most rows, be they the middle ones or not.
+    least, middle, most = sorted(growths, key=lambda g: np.inf if g is None else g.sum())
+    if least is None or middle is None:
         return None
-    totals = [int(more.sum()) for more in known]
-    names = zip(finding.table.groups.names, known[0], strict=True)
-    high = max(totals) if len(known) == len(growths) else None
-    return RowsNeeded({name: int(n) for name, n in names if n > 0}, min(totals), high)
+    names = zip(finding.table.groups.names, middle, strict=True)
+    high = None if most is None else int(most.sum())
+    return RowsNeeded({name: int(n) for name, n in names if n > 0}, int(least.sum()), high)
 
 
 def _shrunk(comparison: Comparison, quantile: float) -> Floats:

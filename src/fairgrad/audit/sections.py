@@ -442,7 +442,8 @@ def remarks(audit: Audit) -> list[Block]:
         for one in audit.asked
         if (advice := words.advice(one))
     ]
-    warnings = [notice.message for notice in audit.warnings]
+    told = {"not_judged"} if _not_judged(audit) else set()  # by the conclusion and the tables
+    warnings = [notice.message for notice in audit.warnings if notice.kind not in told]
     blocks = [Block("What would settle it", sentences=steps)] if steps else []
     warned = Block("Warnings", sentences=warnings, is_warning=True)
     return [*blocks, *([warned] if warnings else [])]

@@ -306,12 +306,14 @@ def advice(finding: Finding) -> str:
         more.append(f"{_rounded_up(others):,} more in {where}")
     known = "" if finding.table.soft is None else " whose group is known"
     enough = f"About {conjoined(more)}{known} would settle it with a chance of 80 %."
-    low = f"The likely range is {_rounded_up(needed.low):,}"
+    low = f"{_rounded_up(needed.low):,}"
     if needed.high is None:
-        return f"{enough} {low} more rows to over a million per group."
-    if needed.high < 1.2 * needed.low:  # about the same number
+        likely = f"from {low} more rows in all to over a million per group"
+    elif needed.high < 1.2 * needed.low:  # about the same number
         return enough
-    return f"{enough} {low} to {_rounded_up(needed.high):,} more rows."
+    else:
+        likely = f"{low} to {_rounded_up(needed.high):,} more rows in all"
+    return f"{enough} The likely range is {likely}."
 
 
 def _rounded_up(number: int) -> int:
@@ -416,31 +418,37 @@ def _is_bad_news(name: str) -> bool:
     )
 
 
+def all_judged(audit: Audit) -> str:
+    """Groups that are judged although they have few rows, as too few groups have more."""
+    all_small: dict[int, list[str]] = {}
+    for name, view in audit.views.items():
+        least = audit.least_rows[name]
+        if audit.judged[name].all() and (view.size[view.size > 0] < least).any():
+            all_small.setdefault(least, []).append(name)
+    return " ".join(
+        f"By {conjoined(names)} fewer than two groups have {least:,} rows, so all are judged, "
+        "whatever their size."
+        for least, names in all_small.items()
+    )
+
+
 def not_judged(audit: Audit) -> str:
     """Groups set aside from the verdict because they have few rows."""
     by_view: list[str] = []
-    all_small: dict[int, list[str]] = {}
     for name, view in audit.views.items():
         least, small = audit.least_rows[name], ~audit.judged[name] & (view.size > 0)
-        if audit.judged[name].all() and (view.size[view.size > 0] < least).any():
-            all_small.setdefault(least, []).append(name)
         if small.any():
             people = people_names(view.groups)
             names = [f"{people[g]} ({view.size[g]:.0f})" for g in np.flatnonzero(small)]
             among = f"{people_of(int(view.size[small].sum()))} in {n_of(len(names), 'group')}"
             rows = f"{least:,} rows{' each' * (len(names) > 1)}"
             by_view.append(f"{among} by {name} with fewer than {rows}: {listed(names, most=6)}")
-    told = [
-        f"By {conjoined(names)} fewer than two groups have {least:,} rows, so all are judged, "
-        "whatever their size."
-        for least, names in all_small.items()
-    ]
-    if by_view:
-        told.append(
-            f"Not judged: {'. '.join(by_view)}. Their rates are shown. To judge them, too, lower "
-            "the minimum size of a group."
-        )
-    return " ".join(told)
+    if not by_view:
+        return ""
+    return (
+        f"Not judged: {'. '.join(by_view)}. Their rates are shown. To judge them, too, lower the "
+        "minimum size of a group."
+    )
 
 
 def wide_tolerance(audit: Audit) -> str:
