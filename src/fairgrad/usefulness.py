@@ -317,7 +317,7 @@ def warn_of_small(set_aside: Mapping[str, int]) -> None:
     names = list(set_aside)
     listed = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
     warn(
-        f"{sum(set_aside.values()):,} people are in groups of too few rows to be constrained or "
+        f"{sum(set_aside.values()):,} training rows are in groups too small to be constrained or "
         f"judged: {listed}. Set min_group=0 to include them."
     )
 

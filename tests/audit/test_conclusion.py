@@ -383,4 +383,4 @@ def test_rows_of_unknown_group_that_change_no_verdict_are_told_once():
     y, s = [0, 1] * 100, ["a", "b", "b", "a", "a"] * 40
     s[:4] = [None] * 4
     (said,) = [n.message for n in Audit(y, y, {"s": s}).warnings if n.kind == "unknown"]
-    assert said.endswith("the best-off group, the verdict would be undecided.")
+    assert said.endswith("the best-off group, the verdict would still be undecided.")

@@ -18,7 +18,7 @@ SETTINGS = {"n_estimators": 20, "epsilon": 0.0}
 def test_small_groups_are_in_no_constraint(make, hiring):
     s = hiring.sex.astype(object)
     s[:29] = "X"
-    with pytest.warns(UserWarning, match="^29 people are in groups of too few rows"):
+    with pytest.warns(UserWarning, match="^29 training rows are in groups too small"):
         model = make(epsilon=0.5).fit(hiring.X, hiring.y, sensitive_features=s)
     assert model.set_aside_ == {"s=X": 29}
     assert not any("s=X" in name for name in model.constraint_names_)

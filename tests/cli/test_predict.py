@@ -55,6 +55,16 @@ def test_missing_columns_are_named(program, fitted, people, tmp_path):
     program("predict", fitted[0], tmp_path / "less.csv").refused("lacks", "'age'", "'occupation'")
 
 
+def test_columns_that_an_audit_of_the_model_lacks_are_not_said_to_be_options(
+    here, fitted, people, tmp_path
+):
+    for column, holds in {"income": "true values", "sex": "groups"}.items():
+        people.drop(columns=column).to_csv(tmp_path / "less.csv", index=False)
+        ran = here("audit", fitted[0], tmp_path / "less.csv")
+        ran.refused(f"the table lacks '{column}', the model's column of {holds}")
+        assert "--" not in ran.err
+
+
 def test_texts_where_numbers_were(program, fitted, people, tmp_path):
     wrong = people.head(3).astype({"age": object})
     wrong.loc[1, "age"] = "forty"

@@ -302,7 +302,7 @@ def test_small_groups_are_not_judged():
     y = (X.sum(1) + rng.normal(size=1500) > 0.5).astype(int)
     y[:20] = 0  # of whom the model knows nothing
     frontier = Frontier(clone(QUICK), "demographic_parity", [0.0, 0.2], random_state=0)
-    with pytest.warns(UserWarning, match="people are in groups of too few rows"):
+    with pytest.warns(UserWarning, match="training rows are in groups too small"):
         frontier.fit(X, y, sensitive_features=s)
     audit = frontier.audits_["validation"][0]
     assert frontier.points_["validation_unfairness"][0] == pytest.approx(audit.asked[0].unfairness)

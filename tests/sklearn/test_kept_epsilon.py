@@ -133,7 +133,7 @@ def test_small_groups_do_not_steer_and_are_named():
     s[:12] = "few"
     settings_ = {**QUICK, "fairness_rate": 0.05}
     model = FairGradClassifier("demographic_parity", **settings_)
-    with pytest.warns(UserWarning, match=r"^12 people are in groups of too few rows.*s=few"):
+    with pytest.warns(UserWarning, match=r"^12 training rows are in groups too small.*s=few"):
         model.fit(X, y, sensitive_features={"s": s})
     assert not any("few" in name for name in model.constraint_names_)
     assert model.set_aside_ == {"s=few": 12}

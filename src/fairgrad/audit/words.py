@@ -490,7 +490,9 @@ def unknown_values(audit: Audit) -> str:
     if not verdicts:
         return text
     worst, best = (gravest(side) for side in zip(*verdicts, strict=True))
-    if worst == best:
+    if worst == best == audit.verdict:
+        ends = f"worst-off group, or all in the best-off group, the verdict would still be {worst}"
+    elif worst == best:
         ends = f"worst-off group, or all in the best-off group, the verdict would be {worst}"
     else:
         ends = f"worst-off group, the verdict would be {worst}; in the best-off group, {best}"

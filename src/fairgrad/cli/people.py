@@ -192,6 +192,13 @@ def read_people(request: AuditRequest, models: Sequence[SavedModel] = ()) -> Aud
     known = (text for model in models for text in model.missing)
     reading = replace(request.reading, missing=(*request.reading.missing, *known))
     names = column_names(table, reading)
+    for its in (model.columns for model in models):
+        for name in {its.target, *its.sensitive} & {columns.target, *columns.sensitive}:
+            if name not in names:
+                holds = "true values" if name == its.target else "groups"
+                raise ValueError(
+                    f"the table lacks {name!r}, the model's column of {holds}, which an audit needs"
+                )
     columns.check(names, further)
     check_named(more, names, "--search")
     wanted = [columns.target, *columns.sensitive, *further.values()]
@@ -246,9 +253,10 @@ def gathered(
         people.labels = [str(value) for value in truth.cat.categories]
     if left_out:
         reasons = conjoined([f"{n:,} without {reason}" for reason, n in left_out.items()])
+        why = f": {reasons}" if len(left_out) > 1 else f" for lack of {next(iter(left_out))}"
         n_rows, gone = int(times.sum()), sum(left_out.values())
         verb = "is" if gone == 1 else "are"
-        people.remarks.append(f"{gone:,} of {n_of(n_rows, 'row')} {verb} left out: {reasons}.")
+        people.remarks.append(f"{gone:,} of {n_of(n_rows, 'row')} {verb} left out{why}.")
     return people
 
 

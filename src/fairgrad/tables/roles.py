@@ -28,6 +28,7 @@ from fairgrad.tables.column import (
     other_decimal,
     texts_among_numbers,
     value_name,
+    why_left_out,
 )
 from fairgrad.tables.hints import find_copies, hints, repeated_identifiers, sentinel_hints
 
@@ -191,6 +192,9 @@ class ColumnRoles:
                 raise ValueError(
                     f"--categorical has no effect: {column.name!r} holds texts; leave it out"
                 )
+        for name in self.keep:
+            if not why_left_out(frame[name]) and not frame[name].isna().all():
+                raise ValueError(f"--keep has no effect: {name!r} is a feature anyway; leave it out")
         labelled = self.merged(labelled, is_only=is_only)
         label, groups = self.label(labelled), self.groups(labelled)
         from fairgrad.tables.encoder import TableEncoder  # noqa: PLC0415 - audits need none
@@ -404,7 +408,8 @@ def check_named(wanted: Iterable[str], names: Sequence[str], argument: str) -> N
             continue
         listed = [column.strip() for column in name.split(",")]
         lower = {known.lower(): known for known in names}
-        near = [lower[match] for match in get_close_matches(name.lower(), lower, n=3, cutoff=0.5)]
+        near = [lower[match] for match in get_close_matches(name.lower(), lower)]
+        near = near[: 1 if name.lower() in lower else 2]
         hint = f"its columns are {', '.join(names[:10])}{', ...' if len(names) > 10 else ''}"
         if set(listed) <= set(names):
             hint = f"use {' '.join(f'{argument} {column}' for column in listed)}"
