@@ -226,8 +226,8 @@ def test_the_advised_rows_settle_it_about_four_times_out_of_five(rates, toleranc
     [
         (5000, 5000, ""),
         (4900, 5300, ""),
-        (490, 2500, " The likely range is 490 to 2,500 more rows in all."),
-        (490, None, " The likely range is from 490 more rows in all to over a million per group."),
+        (490, 2500, " The likely total is 490 to 2,500 more rows."),
+        (490, None, " The likely total is 490 more rows to over a million per group."),
     ],
 )
 def test_the_advice_has_a_range_only_if_it_is_one(monkeypatch, low, high, said):

@@ -136,7 +136,7 @@ def test_training_goes_on_with_its_multipliers(hiring):
 @pytest.mark.parametrize("names", [["no", "yes"], [1, 2]])
 def test_other_labels_than_those_of_xgboost_are_refused(hiring, measure, names):
     model = FairGradXGBClassifier(measure, **SMALL)
-    with pytest.raises(ValueError, match=rf"^y: expected the classes 0, 1, .* got \[{names[0]!r}, "):
+    with pytest.raises(ValueError, match=rf"^y: expected the classes 0, 1.* got \[{names[0]!r}"):
         model.fit(hiring.X, np.array(names)[hiring.y], sensitive_features=hiring.sex)
     assert not hasattr(model, "classes_") or len(model.classes_) == 0
 

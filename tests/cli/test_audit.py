@@ -174,7 +174,7 @@ def test_the_table_of_local_law_144(program, scored, tmp_path):
     asked = ["--sensitive", "age group"]
     ran = program("impact", path, "--score", "score", *asked, "-o", out).check()
     assert "3,999 people were assessed. Their median score is" in ran.out
-    assert "1 of 4,000 rows is left out for lack of a score (score)" in ran.err + ran.out
+    assert "1 of 4,000 rows is left out for lack of a target (score)" in ran.err + ran.out
     written = pd.read_csv(out).set_index("category")
     known = table.dropna(subset=["score"])
     above = (known["score"] > known["score"].median()).groupby(known["age group"]).mean()

@@ -308,12 +308,12 @@ def advice(finding: Finding) -> str:
     enough = f"About {conjoined(more)}{known} would settle it with a chance of 80 %."
     low = f"{_rounded_up(needed.low):,}"
     if needed.high is None:
-        likely = f"from {low} more rows in all to over a million per group"
+        likely = f"{low} more rows to over a million per group"
     elif needed.high < 1.2 * needed.low:  # about the same number
         return enough
     else:
-        likely = f"{low} to {_rounded_up(needed.high):,} more rows in all"
-    return f"{enough} The likely range is {likely}."
+        likely = f"{low} to {_rounded_up(needed.high):,} more rows"
+    return f"{enough} The likely total is {likely}."
 
 
 def _rounded_up(number: int) -> int:

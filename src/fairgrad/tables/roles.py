@@ -194,7 +194,7 @@ class ColumnRoles:
                 )
         for name in self.keep:
             if not why_left_out(frame[name]) and not frame[name].isna().all():
-                raise ValueError(f"--keep has no effect: {name!r} is a feature anyway; leave it out")
+                raise ValueError(f"--keep has no effect: {name!r} is used anyway; leave it out")
         labelled = self.merged(labelled, is_only=is_only)
         label, groups = self.label(labelled), self.groups(labelled)
         from fairgrad.tables.encoder import TableEncoder  # noqa: PLC0415 - audits need none
