@@ -198,6 +198,14 @@ def test_values_that_may_mean_missing_are_told_and_kept(people):
     assert (table.features["wage"] == -99).any()
 
 
+def test_a_label_that_may_mean_missing_is_told(people):
+    labels = np.resize(["no", "yes", "?", "yes"], N)
+    told = ROLES.apply(people.assign(y=labels)).notes
+    assert f"y: ? ({N // 4} rows) may mean a missing value; then use --missing ?." in told
+    two = ROLES.apply(people.assign(y=np.where(labels == "?", "unknown", "known"))).notes
+    assert not [note for note in two if "may mean a missing value" in note]
+
+
 def test_copies_of_rows_are_told_and_stay_together(people):
     copied = pd.concat([people, people.head(12)], ignore_index=True)
     table = ROLES.apply(copied)

@@ -222,6 +222,7 @@ class ColumnRoles:
             ),
             *encoder.notes_,
             *hints(label, groups, features, sources),
+            *(sentinel_hints(label.to_frame()) if label.nunique() > 2 else ()),
             *sentinel_hints(labelled.drop(columns=[self.target, *encoder.left_out_])),
             *repeated_identifiers(usable),
             *copies_hint,
