@@ -320,6 +320,13 @@ def test_a_tolerance_that_nobody_would_call_fair_is_no_advice():
     assert "for a claim of fairness" in " ".join(conclusion(audit))
 
 
+def test_a_star_is_explained_where_there_is_one():
+    y, s = np.tile([0, 1], 400), np.repeat(["a", "b"], 400)
+    better = np.where(s == "a", 1 - y, y)
+    assert "A star marks" in Audit(y, y, s, baseline=better).summary()
+    assert "A star marks" not in Audit(y, y, s, baseline=y).summary()
+
+
 def test_groups_that_are_not_judged_and_sure_changes_have_different_marks():
     s = np.repeat(["large", "small", "tiny"], [600, 600, 9])
     before, now = np.zeros(1209, dtype=int), (s == "small").astype(int)

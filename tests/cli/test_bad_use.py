@@ -57,6 +57,14 @@ def test_a_reader_that_closes_the_pipe_early(tmp_path, monkeypatch, flags):
 
 
 COLUMN_MISTAKES = {
+    "tolerance 0": (
+        ["--target", "income", "--sensitive", "sex", "--tolerance", "0"],
+        "'0' is neither a number above 0 and up to 1, such as 0.05 for 5 points",
+    ),
+    "points as a ratio": (
+        ["--target", "income", "--sensitive", "sex", "--tolerance", "5%"],
+        "nor a ratio of selection rates from 50% to 100%",
+    ),
     "misspelt": (["--target", "incom", "--sensitive", "sex"], "did you mean 'income'?"),
     "both": (["--target", "sex", "--sensitive", "sex"], "--target and --sensitive both name"),
     "dropped": (["--target", "income", "--sensitive", "sex", "--drop", "sex"], "--drop"),

@@ -225,7 +225,10 @@ class Certificate:
         if self.overlap is not None:
             equal, expected = self.overlap
             rows = words.n_of(equal, "row")
-            overlap = f" {rows} equal a training row in all features; {expected:,} would by chance."
+            equals = "equals" if equal == 1 else "equal"
+            overlap = (
+                f" {rows} {equals} a training row in all features; by chance {expected:,} would."
+            )
         if self.not_covered:
             not_covered = f" Not covered: {words.listed(list(self.not_covered), most=6)}."
         weighted = " Rows have weights: the confidence is approximate." if audit.is_weighted else ""

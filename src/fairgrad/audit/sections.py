@@ -564,7 +564,7 @@ def rate_block(audit: Audit, view: str) -> Block:
         sentences.append(f"† not judged: fewer than {least}.")
     if len(audit.labels) > MOST_LABELS:
         sentences.append(f"... {words.n_of(len(audit.labels) - MOST_LABELS, 'more label')}.")
-    if audit.baseline is not None:
+    if any(cell.endswith("*") for _, cells in columns for cell in cells):
         sentences.append(STARS.format(level=f"{100 * audit.confidence:.4g} % confidence"))
     labels = [str(audit.labels[index]) for index in audit.shown_labels]
     of = f"; selected means {audit.target} {labels[0]}" if len(labels) == 1 else ""

@@ -85,7 +85,7 @@ class SeenRows:
         if share > chance + 5 * spread + FAR_MORE:
             raise ValueError(
                 f"fresh: {share * n:,.0f} of {n:,} rows equal a row that the model was trained on; "
-                f"about {chance * n:,.0f} would by chance. A certificate needs new rows."
+                f"by chance about {chance * n:,.0f} would. A certificate needs new rows."
             )
         return round(share * n), round(chance * n)
 

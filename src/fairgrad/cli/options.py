@@ -81,16 +81,19 @@ def _numbers(text: str) -> list[float]:
 
 
 def parse_tolerance(value: str) -> float | str:
-    """A number from 0 to 1, or a share such as "80%" of the highest selection rate."""
+    """A number above 0 and up to 1, or a share such as "80%" of the highest selection rate.
+
+    Nothing is surely fair within 0, whatever the rows.
+    """
     from fairgrad.audit.verdicts import tolerated_ratio  # noqa: PLC0415 - keeps --help quick
 
     if tolerated_ratio(value) is not None:
         return value
     numbers = _numbers(value)
-    if len(numbers) != 1 or not 0 <= numbers[0] <= 1:
+    if len(numbers) != 1 or not 0 < numbers[0] <= 1:
         raise click.BadParameter(
-            f"{value!r} is neither a number from 0 to 1, such as 0.05 for 5 points, nor a ratio of "
-            "selection rates from 50% to 100%"
+            f"{value!r} is neither a number above 0 and up to 1, such as 0.05 for 5 points, nor a "
+            "ratio of selection rates from 50% to 100%"
         )
     return numbers[0]
 
