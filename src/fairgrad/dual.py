@@ -461,9 +461,10 @@ def step(
     violation = violations(constants, errors)
     seen, rate = state.seen, constants.fairness_rate
     if constants.auto is not None:
-        seen = seen + n_rows
         _, per_rows, horizon, *_ = constants.auto
-        rate = rate * (_at_most(1.0, n_rows / per_rows) / (1 + seen / horizon) ** 0.5)
+        moving = _at_most(per_rows, n_rows)  # rows beyond move nothing, so the rate keeps for them
+        seen = seen + moving
+        rate = rate * (moving / per_rows / (1 + seen / horizon) ** 0.5)
     multipliers = _within(constants, state.multipliers + rate * violation)
     used = _with_proportional(constants, multipliers, violation)
     return State(rows, errors, multipliers, seen), cell_weights(constants, used)

@@ -423,6 +423,11 @@ def test_the_automatic_rate_is_per_row_but_a_step_moves_only_so_far():
     np.testing.assert_allclose(automatic_multiplier(None, 1024), 2 * one, rtol=0.01)
 
 
+def test_the_automatic_rate_decays_with_the_rows_that_move_a_multiplier():
+    many = automatic_multiplier(None, *[512] * 300)
+    np.testing.assert_allclose(automatic_multiplier(None, *[16_384] * 300), many, rtol=0.01)
+
+
 def test_an_epoch_of_a_small_training_set_moves_a_multiplier_by_the_violation():
     for n_train in (1_000, 2_000, 8_000):
         epoch = automatic_multiplier(n_train, *[20] * (n_train // 20))

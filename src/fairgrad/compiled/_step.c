@@ -162,7 +162,7 @@ INLINE void ascend(const Problem *p, double n_rows, State s, int updates) {
     double *restrict net = p->net, factor = 1;
     const double *restrict rates = p->rates, *restrict rate = p->fairness_rate;
     const double *restrict most = p->ceiling, *restrict proportional = p->proportional_rate;
-    if (updates && p->per_rows) *s.seen += n_rows;
+    if (updates && p->per_rows) *s.seen += MIN(p->per_rows, n_rows);
     if (p->per_rows) factor = MIN(1, n_rows / p->per_rows) / sqrt(1 + *s.seen / p->horizon);
     memset(net, 0, n * sizeof(double));
     for (int64_t side = 0; side < p->n_sides; side++) {
