@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from fairgrad import fairness_levels
+from fairgrad import FairnessWarning, fairness_levels
 from fairgrad.datasets import load
 from fairgrad.torch import CrossEntropyLoss
 
@@ -124,3 +124,78 @@ class TestAdult:
         accuracy, unfairness = self.run(fairness_rate=0.0)
         assert accuracy == pytest.approx(0.846, abs=0.005)
         assert unfairness == pytest.approx(0.043, abs=0.005)
+
+
+class TestFullBatch:
+    """All rows in every step, as optimizers with a line search need them."""
+
+    @staticmethod
+    def rows():
+        generator = torch.Generator().manual_seed(0)
+        s = torch.arange(4000) % 2
+        x = torch.randn(4000, 3, generator=generator) + s[:, None] * torch.tensor([0.8, 0.0, -0.3])
+        y = (x.sum(1) + torch.randn(4000, generator=generator) > 0.5).long()
+        return x, y, s
+
+    @staticmethod
+    def largest_level(model, x, y, s):
+        predicted = model(x).argmax(1)
+        return fairness_levels(y, predicted, s, "demographic_parity").gaps.max()
+
+    def train_lbfgs(self, criterion, *, steps, **settings):
+        x, y, s = self.rows()
+        torch.manual_seed(0)
+        model = nn.Linear(3, 2)
+        optimizer = torch.optim.LBFGS(model.parameters(), **settings)
+
+        def closure():
+            optimizer.zero_grad()
+            loss = criterion(model(x), y, s)
+            loss.backward()
+            return loss
+
+        for _ in range(steps):
+            optimizer.step(closure)
+        return model
+
+    @pytest.mark.parametrize("search", ["strong_wolfe", None])
+    def test_lbfgs_computes_one_objective_per_step(self, search):
+        x, y, s = self.rows()
+        plain = self.train_lbfgs(
+            lambda scores, y, _: nn.functional.cross_entropy(scores, y), steps=5
+        )
+        criterion = CrossEntropyLoss(y, s, "demographic_parity")
+        lr = 1 if search else 0.2
+        model = self.train_lbfgs(criterion, steps=20, lr=lr, line_search_fn=search)
+        assert self.largest_level(plain, x, y, s) > 0.05
+        assert self.largest_level(model, x, y, s) < 0.01
+        assert (model(x).argmax(1) == y).double().mean() > 0.7
+
+    def test_a_step_with_very_many_evaluations_is_reported(self):
+        _, y, s = self.rows()
+        criterion = CrossEntropyLoss(y, s, "demographic_parity")
+        with pytest.warns(FairnessWarning, match="100 times in one step"):
+            self.train_lbfgs(criterion, steps=1, lr=0.01, max_iter=200)
+
+    def test_a_closure_that_is_called_once_is_an_ordinary_step(self):
+        x, y, s = self.rows()
+        criteria = [CrossEntropyLoss(y, s, "demographic_parity") for _ in range(2)]
+        optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1)
+        for _ in range(5):
+            optimizer.step(lambda: criteria[0](x[:, :2].requires_grad_(), y, s))
+            criteria[1](x[:, :2], y, s)
+        assert torch.equal(criteria[0].multipliers, criteria[1].multipliers)
+
+    @pytest.mark.parametrize("compiled", [True, False])
+    def test_few_steps_with_very_many_rows_are_enough(self, compiled):
+        x, y, s = (rows.repeat(8, *[1] * (rows.ndim - 1)) for rows in self.rows())
+        torch.manual_seed(0)
+        model = nn.Linear(3, 2)
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
+        criterion = CrossEntropyLoss(y, s, "demographic_parity")
+        criterion.state.is_compiled &= compiled
+        for _ in range(300):
+            optimizer.zero_grad()
+            criterion(model(x), y, s).backward()
+            optimizer.step()
+        assert self.largest_level(model, x, y, s) < 0.025
