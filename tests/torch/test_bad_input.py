@@ -8,7 +8,13 @@ import torch
 from torch import nn
 
 from fairgrad import Constraints, Groups
-from fairgrad.torch import CrossEntropyLoss, FairLoss
+from fairgrad.torch import (
+    BCELoss,
+    BCEWithLogitsLoss,
+    CrossEntropyLoss,
+    FairLoss,
+    SoftMarginLoss,
+)
 
 Y = torch.tensor([0, 0, 1, 1, 3, 3])
 S = torch.tensor([0, 4, 0, 4, 0, 4])
@@ -66,7 +72,11 @@ BATCHES = {
         "mode: expected one of",
     ),
     "mode": ((LOGITS, Y, S, None, "test"), ValueError, "mode: expected one of"),
-    "no class axis": ((LOGITS[:, 0], Y, S), ValueError, "target: expected labels of the shape"),
+    "no class axis": (
+        (LOGITS[:, 0], Y, S),
+        ValueError,
+        r"input: expected a column per class, got the shape \(6,\); for one .* BCEWithLogitsLoss",
+    ),
     "pixels": ((LOGITS[:, :, None], Y, S), ValueError, "target: expected labels of the shape"),
     "s of other pixels": (
         (LOGITS[:, :, None], Y[:, None], S[:, None].expand(6, 2)),
@@ -146,6 +156,12 @@ ARGUMENTS = {
         ValueError,
         "y_train: expected labels besides ignore_index=0",
     ),
+    "one-hot labels": (
+        (torch.eye(3)[torch.arange(6) % 3], S, "equalized_odds"),
+        {},
+        ValueError,
+        r"y_train: .* a one in each row, as one-hot labels have; pass y_train.argmax\(1\)",
+    ),
     "ids too wide": (
         (Y, S * 10**9, "equalized_odds"),
         {},
@@ -160,6 +176,48 @@ def test_arguments(case):
     arguments, options, kind, message = ARGUMENTS[case]
     with pytest.raises(kind, match=message):
         CrossEntropyLoss(*arguments, **options)
+
+
+@pytest.mark.parametrize(
+    ("loss", "labels", "known"),
+    [
+        (BCEWithLogitsLoss, [-1, 1], "0 and 1"),
+        (BCELoss, [0, 1, 2], "0 and 1"),
+        (SoftMarginLoss, [0, 1], "-1 and 1"),
+    ],
+)
+def test_labels_that_the_loss_does_not_predict(loss, labels, known):
+    y, s = torch.tensor(labels).repeat(4), torch.arange(4 * len(labels)) // 2 % 2
+    name = loss.__name__
+    with pytest.raises(
+        ValueError, match=f"y_train: {name} has the labels {known}, got .{labels[0]}"
+    ):
+        loss(y, s, "equalized_odds")
+    FairLoss(loss.base, y, s, "equalized_odds", predict=lambda scores: scores.long())
+
+
+def test_predictions_of_another_shape():
+    criterion = FairLoss(
+        nn.CrossEntropyLoss, Y, S, "equalized_odds", predict=lambda scores: scores.argmax()
+    )
+    with pytest.raises(
+        ValueError, match=r"predict: expected a label for each of 6 rows, got .*\(\)"
+    ):
+        criterion(LOGITS, Y, S)
+
+
+def test_a_binary_target_of_integers():
+    y, s = torch.arange(4) % 2, torch.arange(4) // 2
+    criterion = BCEWithLogitsLoss(y, s, "equalized_odds")
+    with pytest.raises(
+        ValueError, match="target: expected floats, as PyTorch's .* got torch.int64"
+    ):
+        criterion(torch.zeros(4), y, s)
+
+
+def test_an_input_on_another_device(criterion):
+    with pytest.raises(ValueError, match="input: on meta, but the target is on cpu"):
+        criterion(LOGITS.to("meta"), Y, S)
 
 
 @pytest.mark.parametrize("value", [-1.0, np.nan, np.inf, "0.1", None])

@@ -257,6 +257,12 @@ class FairLoss(nn.Module):
         if not groups:
             return
         self.groups, self.constraints = self._problems[0]
+        labels, known = self.groups.labels.tolist(), self.reading.known_labels
+        if known is not None and not {*labels} <= {*known}:
+            raise ValueError(
+                f"y_train: {type(self.base_loss).__name__} has the labels {known[0]} and "
+                f"{known[1]}, got {labels}."
+            )
         self._is_soft = self.constraints.n_outcomes > 1
         if self._is_soft and not (self.reading.has_classes and self.reading.is_log):
             raise ValueError(NO_LOG_LOSS.format(loss=type(self.base_loss).__name__))
@@ -405,7 +411,7 @@ class FairLoss(nn.Module):
             values = self.base_loss(scores, target)  # before the state changes: it may refuse it
         except (IndexError, RuntimeError) as error:
             if members is None:
-                self._explain(scores, label, s, error)
+                self._explain(scores, target, label, s, error)
             raise
         losses = flat_losses(values, label.shape[0])
         has_probabilities = self.ignore_index is not None and target.is_floating_point()
@@ -542,10 +548,12 @@ class FairLoss(nn.Module):
             losses = (1 - smoothing) * losses + smoothing * even
         return losses
 
-    def _explain(self, scores: Tensor, label: Tensor, s: Tensor, error: Exception) -> None:
+    def _explain(
+        self, scores: Tensor, target: Tensor, label: Tensor, s: Tensor, error: Exception
+    ) -> None:
         """Says it in words if the base loss has refused a batch that this loss refuses, too."""
         if not torch.compiler.is_compiling():
-            self.state.check_devices(label, s)
+            self.state.check_devices(label, s, scores=scores)
             problem = self.state.lookup.explain(label, s)
             if problem is not None:
                 raise ValueError(problem) from error
@@ -553,6 +561,11 @@ class FairLoss(nn.Module):
                 raise ValueError(
                     f"input: expected one column per label, got the shape {tuple(scores.shape)} "
                     f"for the labels {self.groups.labels.tolist()}."
+                ) from error
+            if self.reading.known_labels and not target.is_floating_point():
+                raise ValueError(
+                    f"target: expected floats, as PyTorch's {type(self.base_loss).__name__} does, "
+                    f"got {target.dtype}."
                 ) from error
 
     def _reduce(self, losses: Tensor, *numbers: Any) -> Tensor:
@@ -722,6 +735,10 @@ class FairLoss(nn.Module):
         )
 
 
+ONE_HOT = (
+    "y_train: expected class indices, got a matrix with a one in each row, as one-hot labels have; "
+    "pass y_train.argmax(1), or a flat y_train if these are labels of positions."
+)
 NO_TENSOR = "input: expected a tensor, got a {kind}; pass the logits alone."
 NO_LABELS = (
     "target: expected labels, as this fairness measure, or cost_matrix, gives a weight to every "
@@ -781,7 +798,10 @@ def _groups(
             ys = [*as_array(y_train).T]
             every = np.unique(as_array(y_train))  # an output may lack one of them
         elif np.ndim(y_train) > 1:  # positions of each example
-            ys, n_each = [as_array(y_train).reshape(-1)], int(np.prod(np.shape(y_train)[1:]))
+            array, n_each = as_array(y_train), int(np.prod(np.shape(y_train)[1:]))
+            if n_each > 1 and np.isin(array, (0, 1)).all() and (array.sum(1) == 1).all():
+                raise ValueError(ONE_HOT)
+            ys = [array.reshape(-1)]
             if np.shape(s_train) == np.shape(y_train):
                 s_train = as_array(s_train).reshape(-1)
             else:

@@ -225,6 +225,11 @@ class Multipliers(nn.Module):
         if type(predicted) is not Tensor and not torch.compiler.is_compiling():
             kind = type(predicted).__name__
             raise TypeError(f"input: expected a torch.Tensor, got {kind}.")
+        if predicted.shape != label.shape:
+            raise ValueError(
+                f"predict: expected a label for each of {len(label)} rows, got the shape "
+                f"{tuple(self.reading.predict(scores).shape)}."
+            )
         return predicted != label if self.n_outcomes == 1 else self.lookup.outcome(predicted)
 
     def _tensor_factors(
@@ -326,10 +331,16 @@ class Multipliers(nn.Module):
         self._constants = self._arrays.convert(exact)
         self._known_places = ()
 
-    def check_devices(self, label: Tensor, s: Tensor, sample_weight: Tensor | None = None) -> None:
+    def check_devices(
+        self,
+        label: Tensor,
+        s: Tensor,
+        sample_weight: Tensor | None = None,
+        scores: Tensor | None = None,
+    ) -> None:
         """Raises a ValueError if a batch and the state are not on one device."""
         ours, theirs = self.rows.device, label.device
-        for name, tensor in {"s": s, "sample_weight": sample_weight}.items():
+        for name, tensor in {"input": scores, "s": s, "sample_weight": sample_weight}.items():
             if tensor is not None and tensor.device != theirs:
                 raise ValueError(
                     f"{name}: on {tensor.device}, but the target is on {theirs}; move it there."

@@ -46,11 +46,13 @@ class Reading:
         predict: from the input to predicted labels.
         has_classes: whether the input has an axis of classes, the second or only one.
         is_log: whether the loss is minus the log-probability of the label.
+        known_labels: the labels that can be predicted; None for any.
     """
 
     predict: Callable[[Tensor], Tensor]
     has_classes: bool = False
     is_log: bool = False
+    known_labels: tuple[int, ...] | None = None
 
     def is_log_loss(self, loss: Any) -> bool:
         """Whether the values of this loss are log losses: it has no weights and no smoothing."""
@@ -68,6 +70,11 @@ class Reading:
             return target.round().long() if target.is_floating_point() else target.long()
         if target.is_floating_point() and target.shape == scores.shape:
             return best_class(target)
+        if scores.ndim == target.ndim == 1:
+            raise ValueError(
+                f"input: expected a column per class, got the shape {tuple(scores.shape)}; for one "
+                "logit per row use BCEWithLogitsLoss."
+            )
         expected = scores.shape[:1] + scores.shape[2:] if scores.ndim > 1 else scores.shape[1:]
         if target.shape != expected:
             raise ValueError(
@@ -81,9 +88,9 @@ READINGS: dict[type[nn.Module], Reading] = {
     nn.CrossEntropyLoss: Reading(best_class, has_classes=True, is_log=True),
     nn.NLLLoss: Reading(best_class, has_classes=True, is_log=True),
     nn.MultiMarginLoss: Reading(best_class, has_classes=True),
-    nn.BCEWithLogitsLoss: Reading(positive_logit, is_log=True),
-    nn.BCELoss: Reading(likely, is_log=True),
-    nn.SoftMarginLoss: Reading(sign),
+    nn.BCEWithLogitsLoss: Reading(positive_logit, is_log=True, known_labels=(0, 1)),
+    nn.BCELoss: Reading(likely, is_log=True, known_labels=(0, 1)),
+    nn.SoftMarginLoss: Reading(sign, known_labels=(-1, 1)),
 }
 """A new loss is one entry here."""
 
@@ -92,7 +99,9 @@ def reading_of(loss: Any, predict: Callable[[Tensor], Tensor] | None) -> Reading
     """The user's way to read predictions, or the one that belongs to the loss."""
     for kind, known in READINGS.items():
         if isinstance(loss, kind):
-            return known if predict is None else replace(known, predict=predict)
+            if predict is None:
+                return known
+            return replace(known, predict=predict, known_labels=None)
     if predict is not None:
         return Reading(predict)
     raise TypeError(
