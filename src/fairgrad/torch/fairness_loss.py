@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fairgrad import dual
-from fairgrad.checks import check_number, warn
+from fairgrad.checks import check_number
 from fairgrad.columns import as_array, as_columns
 from fairgrad.compiled import compiled_code
 from fairgrad.constraints import on_outcomes, split_by_label
@@ -28,12 +28,11 @@ from fairgrad.measures import (
     uses_desirable,
 )
 from fairgrad.torch.cells import BatchCounts
-from fairgrad.torch.closures import EVALUATION
+from fairgrad.torch.closures import UpdateCounter
 from fairgrad.torch.monitor import distinct
-from fairgrad.torch.multipliers import Multipliers, check_can_update
+from fairgrad.torch.multipliers import Multipliers
 from fairgrad.torch.processes import Processes
 from fairgrad.torch.reading import flat_losses, flat_sensitive, flat_weights, reading_of
-from fairgrad.usefulness import FairnessWarning
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,16 +42,6 @@ if TYPE_CHECKING:
 
 REDUCTIONS = ("mean", "sum", "none")
 MODES = ("train", "eval")
-N_UPDATES = 25
-"""Updates at once after a step in which the loss was computed three times or more, as by L-BFGS."""
-
-MANY_EVALUATIONS = 100
-"""Evaluations in one step of an optimizer from which on there is a warning."""
-
-TOO_FEW_STEPS = (
-    "The optimizer has computed the loss {n} times in one step, in which multipliers move once. "
-    "Take more steps, with a smaller max_iter of the optimizer."
-)
 OLDER_ORDER = (
     "reduction",
     "fairness_measure",
@@ -214,7 +203,7 @@ class FairLoss(nn.Module):
         # Of the last batch: losses, target, sample weights. A list that never grows, as a compiled
         # call is compiled anew when it has.
         self._last: list[Any] = [None] * 3
-        self._n_skipped = 0  # calls since the last update, within a step of the optimizer
+        self._updates = UpdateCounter()
         self.processes = Processes(process_group)
         self._waiting: dict[str, Tensor] = {}
         self._batch_counts: BatchCounts | None = BatchCounts(self.ignore_index)
@@ -352,7 +341,7 @@ class FairLoss(nn.Module):
         ):
             state, is_entropy = self._usual
             places = state.readable_places() if torch.is_grad_enabled() else None
-            if places is not None and EVALUATION.number == 1 and not self._n_skipped:
+            if places is not None and self._updates.is_usual():
                 if state.watch.is_due():
                     state.watch.look(state, target, s, None, input)
                 # The loss is the product of factors and log-probabilities of all classes: that
@@ -386,7 +375,7 @@ class FairLoss(nn.Module):
             return self._plain(scores, target, sample_weight)
         if not isinstance(scores, Tensor):
             raise TypeError(NO_TENSOR.format(kind=type(scores).__name__))
-        n_updates = self._count_updates() if update else 0
+        n_updates = self._updates.count(is_auto=self.fairness_rate == "auto") if update else 0
         update = n_updates > 0
         label = self.reading.labels(scores, target) if label is None else label.long()
         if self._batch_counts is not None:
@@ -431,23 +420,6 @@ class FairLoss(nn.Module):
         divisor = None if is_mean else self._divisor(target, losses, sample_weight)
         reduced = self._reduce(losses, factor, divisor, offset)
         return reduced.view(values.shape) if reduction == "none" else reduced
-
-    def _count_updates(self) -> int:
-        """How often this call moves the multipliers: 0 if it repeats one in an optimizer's step.
-
-        Within a step of several calls the model follows the weights far, so they may move further.
-        """
-        check_can_update()
-        if torch.compiler.is_compiling():
-            return 1
-        if EVALUATION.number > 1:
-            self._n_skipped += 1
-            if self._n_skipped == MANY_EVALUATIONS:
-                warn(TOO_FEW_STEPS.format(n=self._n_skipped), FairnessWarning)
-            return 0
-        is_search = self._n_skipped > 1 and dual.is_auto_rate(self.fairness_rate)
-        self._n_skipped = 0
-        return N_UPDATES if is_search else 1
 
     def _member_factors(
         self, label: Tensor, members: Tensor, weight: Any, scores: Tensor, losses: Any, *how: bool
