@@ -229,7 +229,21 @@ class TestWarnings:
         criterion = CrossEntropyLoss(y, s, "equalized_odds")
         scores = torch.tensor([1.0, 0.0]).repeat(len(y), 1)
         (message,) = self.train(criterion, scores, y, s)
-        assert "were the label 0: the model has become a constant. Try a smaller" in message
+        assert "were the label 0: the model has become a constant. Train with the plain" in message
+
+    def test_constant_after_few_epochs(self, monkeypatch):
+        monkeypatch.undo()
+        y, s = torch.arange(128) % 2, torch.arange(128) // 2 % 2
+        criterion = CrossEntropyLoss(y, s, "equalized_odds")
+        scores = torch.tensor([1.0, 0.0]).repeat(len(y), 1)
+        (message,) = self.train(criterion, scores, y, s, steps=1_024)
+        assert "the model has become a constant" in message
+
+    def test_no_numbers(self):
+        scores, y, s = stream()
+        criterion = CrossEntropyLoss(y, s, "equalized_odds")
+        messages = self.train(criterion, scores * torch.nan, y, s, steps=2)
+        assert messages[0].startswith("The input of the loss is NaN in step 2. Try a smaller")
 
     def test_sampler(self):
         scores, y, s = stream()

@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     from fairgrad.torch.fairness_loss import FairLoss
     from fairgrad.torch.multipliers import Multipliers
 
-EVERY = 256
+EVERY = 64
 """Steps between two looks at a batch."""
+
+CALMER = "Try a smaller learning rate, or gradient clipping."
 
 LOOKS, WINDOW = 8, 1_024
 """Least number of batches, and of rows in them, before there is a verdict."""
@@ -75,7 +77,7 @@ def divergence(loss: Any, criterion: FairLoss) -> str | None:
 
 
 class Watch:
-    """Looks at one of 256 batches, and warns, of each problem once, of training that goes wrong.
+    """Looks at one of 64 batches, and warns, of each problem once, of training that goes wrong.
 
     On an accelerator such a look waits for the device. Compiled calls are not watched.
     """
@@ -118,6 +120,10 @@ class Watch:
     ) -> None:
         """Takes a batch into account, and warns if enough of them show a problem."""
         weight = torch.ones_like(label) if sample_weight is None else sample_weight
+        if bool(scores.isnan().any()):
+            self._warn(
+                "numbers", f"The input of the loss is NaN in step {self._n_steps:,}.", CALMER
+            )
         predicted = state.reading.predict(scores.detach()).reshape(-1)
         rows = (tensor[:WINDOW] for tensor in (label, s, weight, predicted))
         self._looks.append(tuple(tensor.cpu().numpy().copy() for tensor in (*rows, state.errors)))
@@ -141,6 +147,8 @@ class Watch:
                 "label",
                 f"All {len(predicted):,} predictions checked since step {first:,} were the label "
                 f"{int(predicted[0])}: the model has become a constant.",
+                "Train with the plain loss to compare: if it does the same, try class weights. If "
+                "not, try a smaller learning rate, or a larger epsilon.",
             )
         levels = state.levels_of(torch.from_numpy(np.mean(looks[-1], axis=0)))
         level = float(levels.abs().max()) if len(levels) else 0.0
