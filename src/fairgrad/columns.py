@@ -78,6 +78,11 @@ def _pandas_column(column: Any, nw: Any) -> Any:
     return made.cast(kind).to_native().cat.as_unordered() if is_category else made.to_native()
 
 
+def counted(n: int, noun: str) -> str:
+    """A number of things in words: 1 row, 2,000 rows."""
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
 def without_formulas(frame: Any) -> Any:
     """A frame of pandas for a CSV file: a text that a spreadsheet would compute is marked as text.
 

@@ -8,6 +8,7 @@ that do not look at the label, the group itself). Cells are numbered label by la
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -422,6 +423,16 @@ def count_rows(place: Any, size: int, weight: Any = None) -> Any:
     sums_apart = place + size * np.arange(math.prod(shape))[:, None]
     sums = np.bincount(sums_apart.ravel(), weight.ravel(), minlength=size * len(sums_apart))
     return sums.astype(np.float64, copy=False).reshape(*shape, size)
+
+
+def numbered(names: Iterable[str]) -> list[str]:
+    """Names told apart: the second and later ones of a name have their number in brackets."""
+    times: Counter[str] = Counter()
+    distinct_names = []
+    for name in names:
+        times[name] += 1
+        distinct_names.append(name if times[name] == 1 else f"{name} ({times[name]})")
+    return distinct_names
 
 
 def judged_groups(rows: Any, min_group: float = MIN_GROUP) -> NDArray[np.bool_]:

@@ -15,9 +15,10 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from fairgrad.audit import Audit
+from fairgrad.groups import numbered
 from fairgrad.report import Report
 from fairgrad.torch import FairLoss
-from fairgrad.torch.monitor import distinct, numbers_of
+from fairgrad.torch.monitor import numbers_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -135,7 +136,7 @@ def log_audit(audit: Audit, *, folder: str = "fairness", **report: Any) -> None:
 
 def _paired(kind: str, names: Iterable[str], values: Iterable[Any]) -> dict[str, float]:
     """Numbers by name; repeated names are numbered."""
-    pairs = zip(distinct(names), values, strict=True)
+    pairs = zip(numbered(names), values, strict=True)
     return {f"{kind}/{name}": float(value) for name, value in pairs}
 
 
@@ -143,7 +144,7 @@ def _named(numbers: Mapping[str, float], prefix: str = "") -> dict[str, float]:
     """Finite numbers by unique names that MLflow accepts."""
     clean = [re.sub(r"[^\w.\- /]", "", name.replace("=", "-")) for name in numbers]
     names = [f"{prefix}/{name}" if prefix else name for name in clean]
-    # `distinct` adds numbers in brackets to repeated names; MLflow accepts no brackets.
-    names = [re.sub(r"[()]", "", name) for name in distinct(names)]
+    # `numbered` adds numbers in brackets to repeated names; MLflow accepts no brackets.
+    names = [re.sub(r"[()]", "", name) for name in numbered(names)]
     pairs = zip(names, numbers.values(), strict=True)
     return {name: float(number) for name, number in pairs if np.isfinite(number)}

@@ -23,7 +23,7 @@ from fairgrad.audit.sections import deciding, severity
 from fairgrad.audit.seen_rows import SeenRows, row_digests
 from fairgrad.audit.verdicts import FAIR, attainable_tolerance
 from fairgrad.checks import check_count, check_number
-from fairgrad.columns import as_array, sensitive_columns
+from fairgrad.columns import as_array, counted, sensitive_columns
 from fairgrad.groups import MIN_GROUP
 from fairgrad.measures import on_groups
 from fairgrad.splitting import unpack_rows
@@ -198,11 +198,11 @@ class Certificate:
                 continue
             view, judged = audit.views[name], audit.judged[name]
             sized = zip(view.groups.names, view.size.astype(int), judged, strict=True)
-            groups += [f"{group} ({words.n_of(n, 'row')})" for group, n, ok in sized if not ok]
+            groups += [f"{group} ({counted(n, 'row')})" for group, n, ok in sized if not ok]
             seen |= set(view.groups.names)
             unknown = audit.table.n_rows - view.n_rows
             if unknown:
-                groups.append(f"people whose {name} is not known ({words.n_of(unknown, 'row')})")
+                groups.append(f"people whose {name} is not known ({counted(unknown, 'row')})")
         groups += [f"{group} (no rows)" for group in self.candidacy.groups if group not in seen]
         return tuple(dict.fromkeys(groups))
 
@@ -224,7 +224,7 @@ class Certificate:
             chosen = f" that was chosen from {n_models:,} on {self.candidacy.n_rows:,} other rows"
         if self.overlap is not None:
             equal, expected = self.overlap
-            rows = words.n_of(equal, "row")
+            rows = counted(equal, "row")
             equals = "equals" if equal == 1 else "equal"
             overlap = (
                 f" {rows} {equals} a training row in all features; by chance {expected:,} would."
@@ -236,7 +236,7 @@ class Certificate:
             f"{head} with {100 * self.confidence:.4g} % confidence: {verdict} by "
             f"{words.conjoined(list(names))}, groups by {words.conjoined(list(grouped))}; "
             f"{words.judged([worst])} {_at_most(worst)}, fair if {words.in_words(worst)}; on "
-            f"{words.n_of(audit.table.n_rows, 'row')} stated to be new{look}, for one model"
+            f"{counted(audit.table.n_rows, 'row')} stated to be new{look}, for one model"
             f"{chosen}.{overlap}{not_covered}{self._needed(worst)}{weighted}"
         )
 

@@ -23,6 +23,7 @@ from fairgrad.audit.intervals import Proportion, impact_ratios, limited, ratio_h
 from fairgrad.audit.record import plain_values
 from fairgrad.audit.scores import as_scores
 from fairgrad.audit.verdicts import FAIR, UNDECIDED, UNFAIR
+from fairgrad.columns import counted
 from fairgrad.files import write_whole
 from fairgrad.groups import judged_groups, least_rows
 from fairgrad.text import Block, Section, ShownAndWritten
@@ -352,7 +353,7 @@ def _view_rows(
     low, high = rates.exact_interval(audit.alpha)
     against = _against_best(rates, np.flatnonzero(judged), reference, n_tables, audit.alpha)
     shared = {"attribute": name, "label": audit.label_values[label]}
-    reason = f"fewer than {words.n_of(least_rows(view.n_rows, audit.min_group), 'person')}"
+    reason = f"fewer than {counted(least_rows(view.n_rows, audit.min_group), 'person')}"
     if audit.min_group < 1:
         reason = f"less than {100 * audit.min_group:g} % of the people of known category"
     rows: list[dict[str, Any]] = []

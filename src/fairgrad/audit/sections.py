@@ -17,6 +17,7 @@ from fairgrad.audit.counts import OVERALL
 from fairgrad.audit.intervals import impact_ratios
 from fairgrad.audit.verdicts import FAIR, UNFAIR, attainable_tolerance
 from fairgrad.audit.words import number, percent, points
+from fairgrad.columns import counted
 from fairgrad.text import Block, Section
 from fairgrad.usefulness import MOST_SLACK
 
@@ -222,7 +223,7 @@ def conclusion(audit: Audit) -> tuple[str, ...]:
     # Rows of unknown group are in no comparison.
     table, n_rows = finding.table, audit.table.n_rows
     n_known = table.n_rows + (0 if table.others is None else table.others.n_rows)
-    rows = words.n_of(n_rows, "row")
+    rows = counted(n_rows, "row")
     are_unknown = n_known < n_rows and audit.partly is None
     if are_unknown:
         attributes = table.groups.attributes
@@ -352,7 +353,7 @@ def _accuracy(audit: Audit, *, on_all: bool) -> str:
     """The accuracy, of which rows if need be, and the baseline's; empty without true labels."""
     if not audit.has_labels:
         return ""
-    of = f" on all {words.n_of(audit.table.n_rows, 'row')}" if on_all else ""
+    of = f" on all {counted(audit.table.n_rows, 'row')}" if on_all else ""
     now = f"Accuracy{of} is {percent(audit.accuracy)}"
     if audit.baseline is None:
         return f"{now}."
@@ -508,7 +509,7 @@ def level_block(finding: Finding, place: int) -> Block:
         mean = f"The mean of |F| is {finding.unfairness:.4f}."
         sentences.append(f"Best off: {best}. Worst off: {worst}. {mean}")
     if finding.n_undefined:
-        sentences.append(f"{words.n_of(finding.n_undefined, 'level')} not defined: no rows.")
+        sentences.append(f"{counted(finding.n_undefined, 'level')} not defined: no rows.")
     title = f"{words.title(finding.measure)} by {finding.attribute}"
     columns = ("level of", "F", "from", "to")
     return Block(title, columns, rows, sentences, chart="levels", about=place)
@@ -560,10 +561,10 @@ def rate_block(audit: Audit, view: str) -> Block:
             columns.append(("impact\nratio", [*(number(ratio, 2) for ratio in ratios), ""]))
     sentences = []
     if not judged.all():
-        least = words.n_of(audit.least_rows[view], "row")
+        least = counted(audit.least_rows[view], "row")
         sentences.append(f"† not judged: fewer than {least}.")
     if len(audit.labels) > MOST_LABELS:
-        sentences.append(f"... {words.n_of(len(audit.labels) - MOST_LABELS, 'more label')}.")
+        sentences.append(f"... {counted(len(audit.labels) - MOST_LABELS, 'more label')}.")
     if any(cell.endswith("*") for _, cells in columns for cell in cells):
         sentences.append(STARS.format(level=f"{100 * audit.confidence:.4g} % confidence"))
     labels = [str(audit.labels[index]) for index in audit.shown_labels]

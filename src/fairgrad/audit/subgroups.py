@@ -22,7 +22,7 @@ from fairgrad.audit.counts import CountTable
 from fairgrad.audit.record import SUBGROUP_COLUMNS
 from fairgrad.audit.verdicts import Finding, VerdictRule
 from fairgrad.checks import check_number
-from fairgrad.columns import as_columns
+from fairgrad.columns import as_columns, counted
 from fairgrad.groups import GroupedRows, count_rows, least_rows
 from fairgrad.splitting import hold_out
 from fairgrad.text import Block
@@ -226,10 +226,10 @@ class SubgroupSearch:
         """What was searched, and how much of what was found is sure."""
         sure = sum(one.is_confirmed for one in self.subgroups)
         return (
-            f"Searched {words.n_of(self.n_tried, 'conjunction')} of up to "
-            f"{words.n_of(self.k, 'condition')} on {words.conjoined(list(self.columns))}, in "
-            f"{words.n_of(self.n_searched, 'row')}; subgroups have at least "
-            f"{words.n_of(self.least, 'row')}. {sure} of {words.n_of(len(self.subgroups), 'gap')} "
+            f"Searched {counted(self.n_tried, 'conjunction')} of up to "
+            f"{counted(self.k, 'condition')} on {words.conjoined(list(self.columns))}, in "
+            f"{counted(self.n_searched, 'row')}; subgroups have at least "
+            f"{counted(self.least, 'row')}. {sure} of {counted(len(self.subgroups), 'gap')} "
             f"listed were confirmed on the other {self.n_confirming:,}."
         )
 

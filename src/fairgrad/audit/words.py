@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from fairgrad.audit.verdicts import FAIR, FOUR_FIFTHS, UNDECIDED, UNFAIR, gravest
-from fairgrad.columns import UNKNOWN
+from fairgrad.columns import UNKNOWN, counted
 from fairgrad.definitions import DEFINITIONS
 from fairgrad.groups import MIN_GROUP
 from fairgrad.text import END, ISOLATE
@@ -138,11 +138,6 @@ def in_words(finding: Finding) -> str:
         "ratio": f"at least {value:.3g}",
         "bounds": "within its bounds",
     }[kind]
-
-
-def n_of(number: int, noun: str) -> str:
-    """A number of things: "1 row", "2 rows"."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def people_of(number: int) -> str:
@@ -440,7 +435,7 @@ def not_judged(audit: Audit) -> str:
         if small.any():
             people = people_names(view.groups)
             names = [f"{people[g]} ({view.size[g]:.0f})" for g in np.flatnonzero(small)]
-            among = f"{people_of(int(view.size[small].sum()))} in {n_of(len(names), 'group')}"
+            among = f"{people_of(int(view.size[small].sum()))} in {counted(len(names), 'group')}"
             rows = f"{least:,} rows{' each' * (len(names) > 1)}"
             by_view.append(f"{among} by {name} with fewer than {rows}: {listed(names, most=6)}")
     if not by_view:
@@ -475,7 +470,7 @@ def unknown_values(audit: Audit) -> str:
         return _partly_known(audit, audit.partly[0].attribute)
     missing = {name: table.n_rows - views[name].n_rows for name in table.groups.attributes}
     unknown = [
-        f"{n:,} of {n_of(table.n_rows, 'row')} {'has' if n == 1 else 'have'} no known {name}"
+        f"{n:,} of {counted(table.n_rows, 'row')} {'has' if n == 1 else 'have'} no known {name}"
         for name, n in missing.items()
         if n
     ]
@@ -503,8 +498,9 @@ def _partly_known(audit: Audit, attribute: str) -> str:
     """For how many rows the group is known, what is assumed of the others, and how far it goes."""
     assert audit.partly is not None  # noqa: S101 - the caller looked
     membership, n_known = audit.partly[1], audit.views[attribute].n_rows
+    rows = counted(audit.table.n_rows, "row")
     known = (
-        f"The group ({attribute}) is known for {n_known:,} of {n_of(audit.table.n_rows, 'row')}. "
+        f"The group ({attribute}) is known for {n_known:,} of {rows}. "
         "The other rows count in every group, by probabilities from a model whose errors the known "
         "rows correct. This assumes that the known rows are a random sample of all rows"
     )

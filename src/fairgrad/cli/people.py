@@ -10,7 +10,7 @@ import pandas as pd
 
 from fairgrad.audit import Audit
 from fairgrad.audit.counts import RowCounts
-from fairgrad.audit.words import conjoined, n_of
+from fairgrad.audit.words import conjoined
 from fairgrad.cli import output
 from fairgrad.cli.folder import held_out_rows
 from fairgrad.cli.request import (
@@ -20,7 +20,7 @@ from fairgrad.cli.request import (
     measures_on,
     usual_measures,
 )
-from fairgrad.columns import FORMULA_STARTS
+from fairgrad.columns import FORMULA_STARTS, counted
 from fairgrad.measures import On
 from fairgrad.tables.column import (
     IDENTIFIER,
@@ -256,7 +256,7 @@ def gathered(
         why = f": {reasons}" if len(left_out) > 1 else f" for lack of {next(iter(left_out))}"
         n_rows, gone = int(times.sum()), sum(left_out.values())
         verb = "is" if gone == 1 else "are"
-        people.remarks.append(f"{gone:,} of {n_of(n_rows, 'row')} {verb} left out{why}.")
+        people.remarks.append(f"{gone:,} of {counted(n_rows, 'row')} {verb} left out{why}.")
     return people
 
 

@@ -22,13 +22,14 @@ from fairgrad.aware import to_predict
 from fairgrad.cli import output
 from fairgrad.cli.folder import BASELINE, PREDICTED, SavedModel, provenance, same_data
 from fairgrad.cli.request import TREES, audit_tolerance, guessed_desirable, usual_measures
+from fairgrad.columns import counted
 from fairgrad.frontier import Frontier, epsilon_grid
 from fairgrad.frontier.models import point_merit
 from fairgrad.measures import uses_desirable
 from fairgrad.membership import group_membership
 from fairgrad.sklearn import FairDecisionClassifier, FairGradClassifier
 from fairgrad.splitting import SplitRows, three_parts
-from fairgrad.tables.column import MISSING_TEXTS, ReadingReport, counted
+from fairgrad.tables.column import MISSING_TEXTS, ReadingReport
 from fairgrad.tables.features import check_columns, describe_groups
 from fairgrad.tables.reading import column_names, may_exceed, read_table, table_name
 from fairgrad.tables.roles import check_named, number_column

@@ -17,6 +17,7 @@ import pandas as pd
 from fairgrad.audit import words
 from fairgrad.audit.sections import MANY_GROUPS, compared_values
 from fairgrad.audit.words import percent
+from fairgrad.groups import numbered
 from fairgrad.report import figure as fig
 from fairgrad.report.figure import ReportFigure, number
 
@@ -239,7 +240,7 @@ def rate_figures(audit: Audit, view: str) -> list[ReportFigure]:
 def _names(audit: Audit, view: str) -> dict[str, str]:
     """Short names of the groups of a way of grouping, each different."""
     groups = audit.views[view].groups
-    return dict(zip(groups.names, fig.unique(words.people_names(groups)), strict=True))
+    return dict(zip(groups.names, numbered(words.people_names(groups)), strict=True))
 
 
 def level_figure(audit: Audit, position: int) -> ReportFigure:
@@ -276,7 +277,7 @@ def _levels(finding: Finding) -> Records:
     """The levels that are defined and asked for."""
     comparison, (low, high) = finding.comparison, finding.level_intervals
     groups = finding.table.groups
-    names, level_names = fig.unique(words.people_names(groups)), words.level_names(finding)
+    names, level_names = numbered(words.people_names(groups)), words.level_names(finding)
     asked = getattr(comparison.map, "applies", None)
     records = []
     for j, level in enumerate(finding.levels):

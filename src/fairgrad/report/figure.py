@@ -216,16 +216,6 @@ def number(value: float | None, digits: int = 4) -> str:
     return "not defined" if value is None or math.isnan(value) else f"{value:.{digits}f}"
 
 
-def unique(names: Sequence[str]) -> list[str]:
-    """Names told apart by a number where two groups' values look the same."""
-    seen: dict[str, int] = {}
-    distinct = []
-    for name in names:
-        seen[name] = seen.get(name, 0) + 1
-        distinct.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
-    return distinct
-
-
 def save_figures(
     figures: Sequence[ReportFigure],
     folder: str | os.PathLike[str],

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from fairgrad.columns import counted
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
@@ -238,11 +240,6 @@ def other_decimal(column: pd.Series, used: str) -> bool:
     if not texts or not all(other in text for text in texts[:1]):
         return False
     return kind_of_texts(texts, other)[0] == "number"
-
-
-def counted(n: int, noun: str) -> str:
-    """A number of things: 1 row, 2,000 rows."""
-    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
 def value_name(value: object) -> str:

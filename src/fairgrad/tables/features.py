@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from fairgrad.columns import counted
 from fairgrad.tables.column import (
     MISSING_TEXTS,
     MOST_VALUES,
@@ -25,7 +26,6 @@ from fairgrad.tables.column import (
     as_numbers,
     checked_column,
     column_kind,
-    counted,
     cut_numbers,
     named_days,
     parse_numbers,

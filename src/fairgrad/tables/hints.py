@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from fairgrad.tables.column import IDENTIFIER, as_numbers, column_kind, counted, value_name
+from fairgrad.columns import counted
+from fairgrad.tables.column import IDENTIFIER, as_numbers, column_kind, value_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

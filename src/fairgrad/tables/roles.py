@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from fairgrad.columns import counted
 from fairgrad.measures import desirable_labels
 from fairgrad.splitting import TEST, SplitRows, folds, three_parts
 from fairgrad.tables.column import (
@@ -20,7 +21,6 @@ from fairgrad.tables.column import (
     as_numbers,
     checked_column,
     column_kind,
-    counted,
     cut_names,
     cut_numbers,
     identifies_rows,

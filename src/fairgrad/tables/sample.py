@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from fairgrad.tables.column import counted
+from fairgrad.columns import counted
 from fairgrad.tables.reading import (
     PIECE,
     all_files,

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from fairgrad.tables.column import MISSING_TEXTS, ReadingReport, counted, cut_names, parse_numbers
+from fairgrad.columns import counted
+from fairgrad.tables.column import MISSING_TEXTS, ReadingReport, cut_names, parse_numbers
 from fairgrad.tables.dialect import Dialect, ReadingOptions, find_dialect
 from fairgrad.tables.reading import (
     INSTALL,

@@ -17,7 +17,7 @@ from fairgrad.columns import as_array, as_columns
 from fairgrad.compiled import compiled_code
 from fairgrad.constraints import on_outcomes, split_by_label
 from fairgrad.fairness_functions import FairnessMeasure, is_older_class
-from fairgrad.groups import Groups, group_rows
+from fairgrad.groups import Groups, group_rows, numbered
 from fairgrad.measures import (
     ALIASES,
     MEASURES,
@@ -29,7 +29,6 @@ from fairgrad.measures import (
 )
 from fairgrad.torch.cells import BatchCounts
 from fairgrad.torch.closures import UpdateCounter
-from fairgrad.torch.monitor import distinct
 from fairgrad.torch.multipliers import Multipliers
 from fairgrad.torch.processes import Processes
 from fairgrad.torch.reading import flat_losses, flat_sensitive, flat_weights, reading_of
@@ -491,7 +490,7 @@ class FairLoss(nn.Module):
         """What each number of the state is about."""
         cells = self.groups.cell_names(self.constraints.by_label)
         outcomes = self.groups.labels.tolist() if self._is_soft else [""]
-        constraints = list(distinct(self.constraints.names))
+        constraints = numbered(self.constraints.names)
         sides = range(len(self.state.multipliers))
         return {
             "rows": list(cells),

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from fairgrad.checks import warn
-from fairgrad.groups import count_rows
+from fairgrad.groups import count_rows, numbered
 from fairgrad.torch.cells import CellLookup
 from fairgrad.usefulness import FairnessWarning
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Sequence
 
     from torch import Tensor
 
@@ -45,21 +44,13 @@ def numbers_of(criterion: FairLoss, levels: Tensor | None = None) -> dict[str, f
     tensors = (criterion.levels if levels is None else levels, criterion.multipliers, weights)
     numbers = torch.cat([tensor.detach().float() for tensor in tensors]).tolist()
     share = criterion.cell_shares
-    constraints = list(distinct(criterion.constraint_names))
+    constraints = numbered(criterion.constraint_names)
     names = [f"{kind}/{name}" for kind in ("level", "multiplier") for name in constraints]
     names += [f"weight/{name}" for name in criterion.cell_names]
     is_negative: Any = np.array(numbers[len(numbers) - len(weights) :]) < 0
     is_negative = is_negative.reshape(-1, len(share)).any(0) if len(share) else is_negative
     negative = float(share[is_negative].sum() / max(share.sum(), 1e-30))
     return {**dict(zip(names, numbers, strict=True)), "negative_share": negative}
-
-
-def distinct(names: Iterable[str]) -> Iterator[str]:
-    """Numbers the second and later ones of a name: two measures may speak of the same cell."""
-    seen: Counter[str] = Counter()
-    for name in names:
-        seen[name] += 1
-        yield name if seen[name] == 1 else f"{name} ({seen[name]})"
 
 
 ADVICE = "Try a smaller learning rate, a smaller fairness_rate, or gradient clipping."
