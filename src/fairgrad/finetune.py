@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,7 +27,7 @@ from fairgrad.sklearn.classifier import EPSILON, NETWORK, Schedule
 from fairgrad.sklearn.last_layer import LastLayers, LayerInputs
 from fairgrad.splitting import unpack_rows
 from fairgrad.torch import BCEWithLogitsLoss, CrossEntropyLoss
-from fairgrad.usefulness import constant_figures, model_figures, warn_of_faults
+from fairgrad.usefulness import Suggestions, constant_figures, model_figures, warn_of_faults
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -293,16 +292,15 @@ class _BatchLoss(nn.Module):
             model_figures(self.constraints, self.rows, _predict(network, inputs), costs)
             for network in networks
         )
-        # So that the warning suggests neither use_sensitive nor min_group, which do not exist here.
-        asked = SimpleNamespace(epsilon=self.epsilon, use_sensitive=True, constraint_names_=())
         is_auto = self.fair.fairness_rate == "auto"
+        search = "a larger max_iter" if is_auto else 'fairness_rate="auto"'
+        asked = None if np.ndim(self.epsilon) else float(self.epsilon)
         warn_of_faults(
-            asked,
+            Suggestions(asked=asked, search=search, aware=""),
             fair,
             constant_figures(self.constraints, self.rows, costs),
             plain[0] if plain else None,
             labels=self.rows.groups.labels.tolist(),
-            search="a larger max_iter" if is_auto else 'fairness_rate="auto"',
         )
 
 

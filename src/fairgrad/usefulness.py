@@ -9,7 +9,7 @@ the program and the report. It also says if the fair model decides as the plain 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -266,8 +266,18 @@ def _is_constant(
     return ""
 
 
+def suggestions_of(model: Any, search: str = "") -> Suggestions:
+    """What the caller of one of our estimators could ask for; `search` as in `Suggestions`."""
+    return Suggestions(
+        asked=None if np.ndim(model.epsilon) else float(model.epsilon),
+        search=search,
+        aware="" if model.use_sensitive else "use_sensitive=True",
+        fewer=FEWER if len(model.constraint_names_) > 4 else "",
+    )
+
+
 def warn_of_faults(
-    model: Any,
+    suggestions: Suggestions,
     fair: ModelFigures,
     constants: Sequence[ModelFigures],
     plain: ModelFigures | None,
@@ -275,32 +285,24 @@ def warn_of_faults(
     *,
     labels: Sequence[Any],
     enough: float | None = None,
-    search: str = "",
     overfits: str = "",
 ) -> None:
-    """Warns of what is wrong with a fitted estimator, or if it decides every row as a plain one.
+    """Warns of what is wrong with a fitted model, or if it decides every row as a plain one.
 
     Args:
-        model: one of our estimators, or its epsilon, use_sensitive and constraint_names_.
+        suggestions: what to try, `enough` aside.
         fair: its figures.
         constants: each label for everybody.
         plain: the model trained for accuracy alone, if there is one.
         rows: on which rows the figures are.
         labels: the labels.
         enough: the least slack known to cost little accuracy.
-        search: as in `Suggestions`.
         overfits: what else is wrong, in a sentence.
     """
     if fair.beyond > REACHED:
         is_costly = plain is not None and plain.accuracy - fair.accuracy > TOLERATED_LOSS / 2
         enough = max(fair.worst, (enough or 0.0) if is_costly else 0.0)
-    suggestions = Suggestions(
-        asked=None if np.ndim(model.epsilon) else float(model.epsilon),
-        search=search,
-        aware="" if model.use_sensitive else "use_sensitive=True",
-        fewer=FEWER if len(model.constraint_names_) > 4 else "",
-        enough=enough,
-    )
+    suggestions = replace(suggestions, enough=enough)
     faults = [find_fault(fair, constants, plain, labels, suggestions, rows) or "", overfits]
     if any(faults):
         warn(" ".join(filter(None, faults)), FairnessWarning)

@@ -26,6 +26,7 @@ from fairgrad.usefulness import (
     ShownInNotebooks,
     constant_figures,
     model_figures,
+    suggestions_of,
     warn_of_faults,
     warn_of_small,
 )
@@ -297,7 +298,7 @@ class FairBoostingMixin(ShownInNotebooks, AwareRouting):
         figures = model_figures(constraints, rows, predicted, self.cost_matrix)
         constants = constant_figures(constraints, rows, self.cost_matrix)
         labels = objective.groups.labels.tolist()
-        warn_of_faults(self, figures, constants, None, labels=labels)
+        warn_of_faults(suggestions_of(self), figures, constants, None, labels=labels)
 
     def _warn_of_price(self, prepared: FitParts) -> None:
         """Warns if fairness costs accuracy, by a fair and a plain model of some of the rows.
@@ -342,7 +343,8 @@ class FairBoostingMixin(ShownInNotebooks, AwareRouting):
         )
         fair = fair._replace(beyond=0.0)  # bounds are judged on the many rows of the fit
         constants = constant_figures(constraints, held, self.cost_matrix)
-        warn_of_faults(self, fair, constants, plain, "held-out", labels=labels.tolist())
+        asked, labels = suggestions_of(self), labels.tolist()
+        warn_of_faults(asked, fair, constants, plain, "held-out", labels=labels)
 
 
 LEAST_MOVED = 0.25

@@ -38,6 +38,7 @@ from fairgrad.usefulness import (
     ShownInNotebooks,
     constant_figures,
     model_figures,
+    suggestions_of,
     warn_of_faults,
     warn_of_small,
     worst_of,
@@ -510,8 +511,9 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         useful = [constant.accuracy + LEAST_GAIN for constant in constants]
         least = max([plain.accuracy - TOLERATED_LOSS / 2, *useful])  # too little to warn of
         known = [one.worst for one in others if one.accuracy >= least]
+        rate = "" if self.fairness_rate == "auto" else 'fairness_rate="auto"'
         warn_of_faults(
-            self,
+            suggestions_of(self, rate),
             fair,
             constants,
             plain,
@@ -519,7 +521,6 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
             labels=self.classes_.tolist(),
             # Few models were tried, so a smaller slack than theirs may be enough.
             enough=min((worst for worst in known if worst <= MOST_SLACK), default=None),
-            search="" if self.fairness_rate == "auto" else 'fairness_rate="auto"',
         )
 
     def _read(self, X: Any, sensitive_features: Any) -> Any:

@@ -61,6 +61,7 @@ from fairgrad.usefulness import (
     REACHED,
     ModelFigures,
     ShownInNotebooks,
+    suggestions_of,
     warn_of_faults,
     warn_of_small,
     worst_of,
@@ -367,7 +368,8 @@ class FairDecisionClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, Ba
             plain = _judged(problem, tuning.probabilities, [(1.0, ())])[1]
             labels = self.classes_.tolist()
             constants = [_judged(problem, (), [(1.0, place)])[1] for place in range(len(labels))]
-            warn_of_faults(self, fair, constants, plain, kind, labels=labels, overfits=overfits)
+            asked = suggestions_of(self)
+            warn_of_faults(asked, fair, constants, plain, kind, labels=labels, overfits=overfits)
 
     def costs(self, n_labels: int) -> Floats | None:
         """(L, L) the relative costs of predictions; None if every mistake costs 1.
