@@ -66,6 +66,11 @@ class ModelFigures(NamedTuple):
     by_costs: bool = False
 
     @property
+    def gives_one_label(self) -> bool:
+        """Whether all rows are known to be predicted as one label."""
+        return self.predicted is not None and bool((self.predicted == self.predicted[0]).all())
+
+    @property
     def merit(self) -> str:
         """What the accuracy is called."""
         return "merit (one less the mean cost)" if self.by_costs else "accuracy"
@@ -213,9 +218,9 @@ def find_fault(
     best = max((constant.accuracy for constant in constants), default=0.0)
     useless = _is_constant(fair, constants, labels, rows)
     if useless:
-        is_learnt = plain is None or plain.accuracy >= best + LEAST_GAIN
-        if plain is not None and plain.predicted is not None:
-            is_learnt &= not (plain.predicted == plain.predicted[0]).all()
+        is_learnt = plain is None or (
+            plain.accuracy >= best + LEAST_GAIN and not plain.gives_one_label
+        )
         return f"{useless} {suggestions if is_learnt else NOT_LEARNT.format(plain)}"
     faults = []
     if noise is None and fair.beyond > REACHED:
@@ -252,9 +257,8 @@ def _is_constant(
     fair: ModelFigures, constants: Sequence[ModelFigures], labels: Sequence[Any], rows: str
 ) -> str:
     """A sentence if everybody gets one label, or a constant is as good; else empty."""
-    predicted = fair.predicted
-    if predicted is not None and (predicted == predicted[0]).all():
-        return f"Every {rows} row is predicted as {labels[predicted[0]]!r}."
+    if fair.predicted is not None and fair.gives_one_label:
+        return f"Every {rows} row is predicted as {labels[fair.predicted[0]]!r}."
     for label, constant in zip(labels, constants, strict=False):
         is_as_fair = constant.worst <= fair.worst and constant.beyond <= fair.beyond
         if is_as_fair and fair.accuracy < constant.accuracy + LEAST_GAIN:
