@@ -10,7 +10,7 @@ grow with the number of cells, not with its square.
 
 Constraints may also be on the *outcomes* of the cells, the rates at which each label is predicted:
 ``F = c0 + C q``, ``q[k, l] = P(h = l | cell k)``. Errors are the special case
-``e_k = 1 - q[k, y_k]``, and of two labels every constraint can be written with errors.
+``e_k = 1 - q[k, y_k]``. With two labels, every constraint can be written with errors.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from fairgrad.groups import Floats, GroupedRows, Groups, Ints
 
 
-AS_GIVEN = ("c0", "by_label", "names", "slack", "n_outcomes", "single_group")
-"""The arguments of `Constraints` that are attributes of the same name."""
+SAME_NAME = ("c0", "by_label", "names", "slack", "n_outcomes", "single_group")
+"""The arguments of `Constraints` that become attributes of the same name."""
 
 MOST_NAMES = 20
 """How many constraints a warning names at most."""
@@ -117,21 +117,21 @@ class Coefficients:
         )
 
     @staticmethod
-    def concatenate(parts: Sequence[Any], *, apart: bool = False) -> Coefficients:
-        """Joins the levels of several problems, on the same cells or (`apart`) each on its own.
+    def concatenate(matrices: Sequence[Any], *, apart: bool = False) -> Coefficients:
+        """Joins the levels of several problems on the same cells or, if `apart`, different cells.
 
-        The parts have the attributes of `Coefficients`.
+        The matrices have the attributes of `Coefficients`.
         """
-        levels = np.cumsum([0, *(len(one.block) for one in parts)])
-        blocks = np.cumsum([0, *(one.n_blocks for one in parts)])
-        cells = np.cumsum([0, *(one.n_cells if apart else 0 for one in parts)])
+        levels = np.cumsum([0, *(len(matrix.block) for matrix in matrices)])
+        blocks = np.cumsum([0, *(matrix.n_blocks for matrix in matrices)])
+        cells = np.cumsum([0, *(matrix.n_cells if apart else 0 for matrix in matrices)])
         return Coefficients(
-            np.concatenate([one.row + n for one, n in zip(parts, levels, strict=False)]),
-            np.concatenate([one.cell + n for one, n in zip(parts, cells, strict=False)]),
-            np.concatenate([one.value for one in parts]),
-            np.concatenate([one.block + n for one, n in zip(parts, blocks, strict=False)]),
-            np.concatenate([one.share for one in parts]),
-            int(cells[-1]) if apart else parts[0].n_cells,
+            np.concatenate([matrix.row + n for matrix, n in zip(matrices, levels, strict=False)]),
+            np.concatenate([matrix.cell + n for matrix, n in zip(matrices, cells, strict=False)]),
+            np.concatenate([matrix.value for matrix in matrices]),
+            np.concatenate([matrix.block + n for matrix, n in zip(matrices, blocks, strict=False)]),
+            np.concatenate([matrix.share for matrix in matrices]),
+            int(cells[-1]) if apart else matrices[0].n_cells,
         )
 
 
@@ -249,14 +249,14 @@ class Constraints:
     def replaced(self, **changed: Any) -> Constraints:
         """A copy with some arguments changed."""
         lower, upper = self.definition
-        kept = {name: getattr(self, name) for name in AS_GIVEN}
+        kept = {name: getattr(self, name) for name in SAME_NAME}
         kept |= {"C": self.coefficients, "lower": lower, "upper": upper}
         return Constraints(**{**kept, **changed})
 
     def __getstate__(self) -> dict[str, Any]:
         """Plain arrays, so that files contain no other type of this library."""
         lower, upper = self.definition
-        kept = {name: getattr(self, name) for name in AS_GIVEN}
+        kept = {name: getattr(self, name) for name in SAME_NAME}
         return {**kept, "lower": lower, "upper": upper, "parts": dict(vars(self.coefficients))}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -307,14 +307,15 @@ class Constraints:
         )
 
     def slacken_for(self, rows: GroupedRows, epsilon: Any) -> Constraints:
-        """Slackens by epsilon, or by one standard error of a level where that is more.
+        """Slackens by epsilon, or by one standard error of a level where that is larger.
 
-        Levels of few people are mostly noise, and a model that fits it is less fair on new rows.
-        A cell of n rows has an error rate of variance ``1 / 4n`` at most, so no model is needed.
-        Epsilon 0 stays exact fairness. With sample weights, n is ``(sum of w)^2 / sum of w^2``.
+        The levels of small groups are mostly noise, and a model that fits noise is less fair on new
+        rows. No model is needed: the variance of a cell's error rate is at most ``1 / 4n`` for n
+        rows. Epsilon 0 stays exact fairness. With sample weights, n is
+        ``(sum of w)^2 / sum of w^2``.
 
         Args:
-            rows: whose levels are constrained.
+            rows: the rows whose levels are constrained.
             epsilon: slack of all constraints, or one per constraint.
 
         Raises:
@@ -377,10 +378,10 @@ class Constraints:
         """Removes the constraints whose group has no rows, with a warning.
 
         Args:
-            warns: False if the caller has warned of several sets of constraints at once.
+            warns: False if the caller warns of several sets of constraints at once.
 
         Raises:
-            ValueError: if none remains, unless it is the caller who warns.
+            ValueError: if none remains and `warns` is true.
         """
         if self.is_defined.all():
             return self
@@ -403,7 +404,7 @@ def warn_of_undefined(problems: Sequence[Constraints]) -> None:
     """Warns once of all constraints that are left out because their group has no rows.
 
     Raises:
-        ValueError: if a problem has no constraint that is defined.
+        ValueError: if all constraints of a problem are undefined.
     """
     missing: dict[str, None] = {}
     single_group: dict[str, None] = {}
@@ -459,7 +460,7 @@ def lift(constraints: Constraints, coarse: Groups, fine: Groups, member: Ints) -
     parent = np.where(member < 0, -1, labels[:, None] * coarse.n_groups + member).ravel()
     cell = np.flatnonzero((parent >= 0) & (fine_mass > 0))
     share = fine_mass[cell] / coarse_mass[parent[cell]]
-    outcome = np.arange(n_outcomes)[:, None]  # each predicted label has columns of its own
+    outcome = np.arange(n_outcomes)[:, None]  # each predicted label has separate columns
     spread = matrix.only(~undefined).spread(
         (outcome * len(fine_mass) + cell).ravel(),
         np.tile(share, n_outcomes),
@@ -500,7 +501,7 @@ def on_outcomes(constraints: Constraints, groups: Groups) -> Constraints:
     matrix, n_labels = constraints.coefficients, len(groups.labels)
     C = replace(
         matrix,
-        cell=matrix.cell // groups.n_groups * matrix.n_cells + matrix.cell,  # of its own label
+        cell=matrix.cell // groups.n_groups * matrix.n_cells + matrix.cell,  # of the true label
         value=-matrix.value,
         n_cells=n_labels * matrix.n_cells,
     )
@@ -508,7 +509,7 @@ def on_outcomes(constraints: Constraints, groups: Groups) -> Constraints:
     return constraints.replaced(C=C, c0=c0, n_outcomes=n_labels)
 
 
-def stack(parts: Sequence[Constraints], groups: Groups) -> Constraints:
+def stack(problems: Sequence[Constraints], groups: Groups) -> Constraints:
     """Joins several sets of constraints on the cells of the same groups.
 
     Example:
@@ -518,19 +519,23 @@ def stack(parts: Sequence[Constraints], groups: Groups) -> Constraints:
         >>> stack([accuracy_parity(groups), equalized_odds(groups)], groups).C.shape
         (6, 4)
     """
-    if any(one.n_outcomes > 1 for one in parts):
-        parts = [on_outcomes(one, groups) for one in parts]
-    elif any(one.by_label for one in parts):
-        parts = [split_by_label(one, groups) for one in parts]
-    lower, upper = map(np.concatenate, zip(*(one.definition for one in parts), strict=True))
-    return parts[0].replaced(
-        c0=np.concatenate([one.c0 for one in parts]),
-        C=Coefficients.concatenate([one.coefficients for one in parts]),
-        names=tuple(name for one in parts for name in one.names),
-        single_group=tuple(dict.fromkeys(name for one in parts for name in one.single_group)),
+    if any(problem.n_outcomes > 1 for problem in problems):
+        problems = [on_outcomes(problem, groups) for problem in problems]
+    elif any(problem.by_label for problem in problems):
+        problems = [split_by_label(problem, groups) for problem in problems]
+    lower, upper = map(
+        np.concatenate, zip(*(problem.definition for problem in problems), strict=True)
+    )
+    return problems[0].replaced(
+        c0=np.concatenate([problem.c0 for problem in problems]),
+        C=Coefficients.concatenate([problem.coefficients for problem in problems]),
+        names=tuple(name for problem in problems for name in problem.names),
+        single_group=tuple(
+            dict.fromkeys(name for problem in problems for name in problem.single_group)
+        ),
         lower=lower,
         upper=upper,
-        slack=np.concatenate([one.slack for one in parts]),
+        slack=np.concatenate([problem.slack for problem in problems]),
     )
 
 

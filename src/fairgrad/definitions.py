@@ -1,7 +1,7 @@
-"""What each measure is called and what it asks, in words: for program, reports and benchmark.
+"""The name and the meaning of each measure in words, for the program, reports and benchmarks.
 
-The functions themselves are in `fairgrad.measures`, under the same names. Nothing large is imported
-here, so that the program can list the measures at once.
+The functions are in `fairgrad.measures`, under the same names. Nothing large is imported here, so
+that the program can list the measures quickly.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from typing import NamedTuple
 
 BOUNDED_RATES = ("accuracy", "recall", "selection_rate", "false_positive_rate")
-"""Rates that may be bounded: by `fairgrad.measures.AtLeast` and `AtMost`, or as a text."""
+"""Rates that can be bounded by `fairgrad.measures.AtLeast` and `AtMost`, or by a text."""
 
 BOUND = re.compile(rf"({'|'.join(BOUNDED_RATES)})\s*(>=|<=)\s*(\d*\.?\d+)")
 """A bound as a text, such as "recall>=0.8" or "selection_rate<=0.3"."""
@@ -20,9 +20,9 @@ class Definition(NamedTuple):
     """A measure in words.
 
     Attributes:
-        title: its name for people.
-        short: its name where there is no room.
-        question: what it asks, and how its level is computed.
+        title: its name.
+        short: its abbreviation, for narrow columns.
+        question: the question that it asks, and how its level is computed.
     """
 
     title: str
@@ -42,7 +42,7 @@ DEFINITIONS: dict[str, Definition] = {
     "equality_of_opportunity": Definition(
         "Equality of opportunity",
         "EOpp",
-        "Among people whose true label is the desirable one, is it predicted equally often in "
+        "Among people with the desirable true label, is that label predicted equally often in "
         "every group? The level F is the group's recall minus the recall over everyone. As in the "
         "FairGrad paper, unfairness is the mean over all labels and groups, with 0 for the other "
         "labels; over the desirable labels alone it would be larger.",

@@ -1,4 +1,4 @@
-"""How fair given predictions are: the levels of a measure on the data at hand."""
+"""Measures how fair predictions are: the levels of a measure on some rows."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Levels:
     """Levels of fairness: positive for advantaged groups, negative for disadvantaged ones.
 
     Attributes:
-        names: what each level speaks of.
-        values: the levels, NaN where a group without rows leaves one undefined.
-        gaps: how unfair each level is: its distance from 0, or, for a measure with one bound only,
-            by how much that bound is broken.
-        desirable: the labels taken as desirable, if the measure looks at them.
+        names: the name of each level.
+        values: the levels, NaN where a group has no rows.
+        gaps: how unfair each level is: its distance from 0 or, for a measure with only one bound,
+            by how much it violates that bound.
+        desirable: the desirable labels, if the measure uses them.
 
     Example:
         >>> levels = Levels(("women", "men"), np.array([-0.04, 0.02]), np.array([0.04, 0.02]))
@@ -62,7 +62,7 @@ SUMMARIES = ("mean", "max")
 
 
 def unfairness(gaps: Floats, summary: str = "mean") -> Floats:
-    """How unfair a model is: the mean, or the largest, of what its levels are off by.
+    """How unfair a model is: the mean or the largest of its gaps.
 
     Args:
         gaps: (..., J) as `Constraints.gaps` gives them; NaN where a level is not defined.
@@ -72,7 +72,7 @@ def unfairness(gaps: Floats, summary: str = "mean") -> Floats:
         (...) one number per model, NaN where no level is defined.
 
     Raises:
-        ValueError: if the summary is none of the two.
+        ValueError: if the summary is neither of the two.
 
     Example:
         >>> unfairness(np.array([[0.1, 0.3], [0.2, np.nan]]))
@@ -98,13 +98,13 @@ def fairness_levels(
     y_desirable: Any = None,
     sample_weight: Any = None,
 ) -> Levels:
-    """Levels of fairness of predictions, with the frequencies of these very data.
+    """Levels of fairness of predictions, with the frequencies of these rows.
 
     Args:
         y_true: one label per row.
         y_pred: one predicted label per row.
         s: one sensitive value per row, or one column per attribute.
-        fairness_measure: a name, or what else `fairgrad.torch.FairLoss` takes.
+        fairness_measure: a name, or anything else that `fairgrad.torch.FairLoss` takes.
         y_desirable: the desirable labels; by default the second of two in sorted order.
         sample_weight: one non-negative weight per row.
 
@@ -122,7 +122,7 @@ def fairness_levels(
     rows = group_rows(y_true, s, sample_weight, arguments=arguments)
     constraints = constraints_of(fairness_measure, rows.groups, y_desirable=y_desirable)
     predicted = predicted_index(rows, y_pred)
-    if (predicted < 0).any():  # labels that are predicted, but true of nobody here
+    if (predicted < 0).any():  # predicted labels that are not in y_true
         everything = np.concatenate([rows.groups.labels, as_array(as_column(y_pred))])
         wider = group_rows(y_true, s, sample_weight, labels=everything, arguments=arguments)
         bounds = constraints_of(fairness_measure, wider.groups, y_desirable=y_desirable)
@@ -139,15 +139,15 @@ def levels_of(constraints: Constraints, rows: GroupedRows, predicted: Ints) -> F
     Args:
         constraints: on the cells of the rows' groups.
         rows: with their labels, groups and weights.
-        predicted: (N,) the index of each row's predicted label, -1 for none of them.
+        predicted: (N,) the index of each row's predicted label, -1 if it is no label of the rows.
     """
     mass = rows.groups.cell_mass(constraints.by_label)
     cell, weight = rows.cell(constraints.by_label), 1.0 if rows.weight is None else rows.weight
     counted = [predicted != rows.label]
-    if constraints.n_outcomes > 1:  # the rates of each predicted label in place of errors
+    if constraints.n_outcomes > 1:  # each predicted label is counted instead of errors
         counted = [predicted == label for label in range(constraints.n_outcomes)]
-    # Of an empty cell the rate is never used.
-    counts = np.array([count_rows(cell, len(mass), weight * one) for one in counted])
+    # The rate of an empty cell is never used.
+    counts = np.array([count_rows(cell, len(mass), weight * is_counted) for is_counted in counted])
     return constraints.levels((counts / np.where(mass > 0, mass, 1.0)).ravel())
 
 

@@ -271,7 +271,7 @@ class Groups:
     def _look_up(self, s: Any, argument: str, *, warns: bool) -> Ints:
         """(N,) the group of each row, -1 for combinations of values that do not occur.
 
-        A new value is an error, or, with a warning, a missing one.
+        A new value is an error or, if `warns`, counts as missing.
         """
         columns = as_columns(s, argument)
         if len(columns) != len(self.attributes):

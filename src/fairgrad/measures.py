@@ -4,13 +4,13 @@ Every definition compares a rate of each group with the mean of that rate over a
 
     F_r = rate_r - mean_r' rate_r',     rate = rate0 + R e,
 
-where e are the error rates of the cells: of accuracy, recall, and with two labels the selection
-rate. With more labels a selection rate is linear in the *outcomes* ``q[k, l] = P(h = l | cell k)``,
-one rate for each cell and predicted label. Precision is linear in neither: its denominator is a
-prediction. Only the rate differs from measure to measure, and `gaps_to_mean` makes constraints of
-it. `AtLeast` and `AtMost` bound a rate itself. Your own measure is any function from `Groups`
-(those whose attributes are known) to `Constraints`. To add a measure with a name, write the
-function here and describe it in `fairgrad.definitions`.
+where e are the error rates of the cells. The rate may be accuracy, recall or, with two labels, the
+selection rate. With more labels a selection rate is linear in the *outcomes* ``q[k, l] = P(h = l |
+cell k)``, one rate for each cell and predicted label. Precision is linear in neither, because its
+denominator depends on the predictions. Measures differ only in the rate; `gaps_to_mean` turns it
+into constraints. `AtLeast` and `AtMost` bound a rate itself. Your own measure is any function from
+`Groups` (those whose attributes are known) to `Constraints`. To add a measure with a name, write
+the function here and describe it in `fairgrad.definitions`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Rates:
 
     Attributes:
         r0: (J,) constants.
-        cell: (J, W) the cells each rate depends on; of outcomes, ``predicted label * K + cell``.
+        cell: (J, W) the cells each rate depends on; for outcomes, ``predicted label * K + cell``.
         value: (J, W) their coefficients.
         mass: (J,) the rows in each rate's denominator, which are its weight in the mean.
         n_cells: how many error rates (or outcomes) there are; by default up to the last one used.
@@ -69,13 +69,13 @@ class Rates:
     n_outcomes: int = 1
 
     @staticmethod
-    def concatenate(parts: Sequence[Rates]) -> Rates:
+    def concatenate(several: Sequence[Rates]) -> Rates:
         """Joins several sets of rates of the same cells."""
         arrays = ("r0", "cell", "value", "mass")
         joined: dict[str, Any] = {
-            name: np.concatenate([getattr(one, name) for one in parts]) for name in arrays
+            name: np.concatenate([getattr(rates, name) for rates in several]) for name in arrays
         }
-        return replace(parts[0], **joined)
+        return replace(several[0], **joined)
 
 
 def gaps_to_mean(
@@ -90,10 +90,10 @@ def gaps_to_mean(
 ) -> Constraints:
     """Constraints on ``F_j = r_j - ratio * (mean of r over the block of j)``.
 
-    The mean is weighted by the rates' rows. A rate of no rows is not defined: its c0 is NaN.
+    The mean is weighted by the rates' rows. A rate without rows is not defined: its c0 is NaN.
 
     Args:
-        rates: of the groups.
+        rates: the rates of the groups.
         by_label: whether their cells are (label, group) pairs or groups.
         names: (J,) the name of each level.
         block: (J,) levels with the same number share a mean; by default all do.
@@ -224,8 +224,8 @@ def equality_of_opportunity(groups: Groups, y_desirable: Any = None) -> Constrai
     their (empty) constraints, so that the mean of |F| is over all labels and groups.
 
     Raises:
-        ValueError: if a desirable label is none of the labels, or there are more than two labels
-            and none is given.
+        ValueError: if a desirable label is none of the labels, or `y_desirable` is missing and
+            there are more than two labels.
 
     Example:
         >>> groups = Groups.from_counts({(0, "a"): 30, (1, "a"): 10, (0, "b"): 10, (1, "b"): 30})
@@ -406,8 +406,8 @@ class _Bound:
             rates = recalls(groups, labels)
         else:
             labels = _desirable_indices(groups, wanted, self.rate, not_all=True)
-            made = selection_rates if self.rate == "selection_rate" else false_alarm_rates
-            rates = made(groups, labels)
+            rates_of = selection_rates if self.rate == "selection_rate" else false_alarm_rates
+            rates = rates_of(groups, labels)
         return gaps_to_mean(
             replace(rates, r0=rates.r0 - self.bound),
             by_label=self.rate != "accuracy",
@@ -516,7 +516,7 @@ def on_groups(measure: Any, attributes: Sequence[str]) -> list[On]:
     """Each measure with its attributes; by default the combinations of all attributes.
 
     Args:
-        measure: one, or a list of several.
+        measure: a measure or a list of measures.
         attributes: names of all sensitive attributes.
     """
     measures = measure if isinstance(measure, list) else [measure]
@@ -615,7 +615,7 @@ def constraints_of(
         (array([-0.02, -0.02]), array([0.02, 0.02]))
     """
     large = measure if isinstance(measure, LargeGroups) else None
-    parts = []
+    problems = []
     for on in on_groups(measure if large is None else large.measure, groups.attributes):
         asked = as_measure(on.measure)
         function = _as_function(asked, y_desirable)
@@ -627,10 +627,10 @@ def constraints_of(
         else:
             every = np.ones(groups.n_groups, dtype=bool)
             constraints = _compared(on.compared, function, groups, every, rows, least)
-        parts.append(constraints.slacken(on.epsilon))
-    if not parts:
+        problems.append(constraints.slacken(on.epsilon))
+    if not problems:
         raise ValueError("fairness_measure: expected at least one measure, got an empty list.")
-    constraints = stack(parts, groups) if len(parts) > 1 else parts[0]
+    constraints = stack(problems, groups) if len(problems) > 1 else problems[0]
     return constraints.slacken(epsilon)
 
 
@@ -681,7 +681,7 @@ def _within_strata(
     coarse, parents = groups.merged(*on.compared)
     group = np.where(coarse.is_known, np.arange(coarse.n_groups), UNKNOWN)[parents]
     rows = groups.mass.sum(axis=0)
-    parts, single_group = [], []
+    problems, single_group = [], []
     for i, name in enumerate(strata.names):
         inside = stratum == i
         if not strata.is_known[i] or not (inside & (group != UNKNOWN)).any():
@@ -690,16 +690,16 @@ def _within_strata(
         alone = len(np.unique(group[inside & (group != UNKNOWN) & (rows > 0)])) < 2
         if alone:
             single_group.append(name)
-        parts.append(
+        problems.append(
             constraints.replaced(
                 names=[f"{level} in {name}" for level in constraints.names],
                 c0=np.full(len(constraints.c0), np.nan) if alone else constraints.c0,
                 C=constraints.coefficients.only(np.full(len(constraints.c0), not alone)),
             )
         )
-    if not parts:
+    if not problems:
         raise ValueError(f"s: no row has a known value of {' and '.join(on.strata)}.")
-    return stack(parts, groups).replaced(single_group=single_group)
+    return stack(problems, groups).replaced(single_group=single_group)
 
 
 def as_measure(measure: Any) -> Any:
@@ -784,7 +784,7 @@ def _as_function(measure: Any, y_desirable: Any) -> MeasureFunction:
 def _desirable_indices(
     groups: Groups, wanted: Any, measure: str, *, not_all: bool = False
 ) -> tuple[int, ...]:
-    """The desirable labels of a measure that needs them, and, if `not_all`, other labels, too."""
+    """The desirable labels, for a measure that needs them (and, if `not_all`, others as well)."""
     desirable = desirable_labels(groups.labels, wanted)
     if not desirable:
         raise ValueError(

@@ -85,7 +85,7 @@ class TestHeldOutRows:
         cell = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(sizes)), sizes))
         quota = np.minimum(np.rint(fraction * np.array(sizes)), np.array(sizes) - 1)
         if not quota.any():
-            with pytest.raises(ValueError, match="validation_fraction: .* holds out none"):
+            with pytest.raises(ValueError, match="validation_fraction: .* holds out no row"):
                 hold_out(cell, fraction, seed)
             return
         training, held = hold_out(cell, fraction, seed)

@@ -116,18 +116,18 @@ class Split(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
-    """Rows about people: features, what is to be predicted, and the groups to treat equally.
+    """Rows about people: features, the label to predict, and the groups to treat equally.
 
     Attributes:
-        name: Short name, as given to ``load``.
+        name: Short name, as passed to ``load``.
         frame: Features, with readable values; neither label nor sensitive columns are in it.
-        label: What is to be predicted, as named categories.
+        label: The label to predict, as named categories.
         sensitive: One column per sensitive attribute, as named categories; missing is unknown.
         left_out: Number of rows left out, by reason.
         source: Where the data come from.
         licence: Terms of use.
         citation: What to cite.
-        notes: What else a reader should know.
+        notes: Further remarks for readers.
 
     Example:
         >>> from fairgrad.datasets import load
@@ -267,9 +267,9 @@ class Dataset:
             return three_parts(cells, seed, may_be_empty=True)
         # The legacy generator's stream is frozen: a seed always means the same rows.
         order = np.random.RandomState(seed).permutation(len(self))
-        rest = int(0.8 * len(self))
-        training = int(0.75 * rest)
-        return SplitRows(order[:training], order[training:rest], order[rest:])
+        n_kept = int(0.8 * len(self))
+        n_training = int(0.75 * n_kept)
+        return SplitRows(order[:n_training], order[n_training:n_kept], order[n_kept:])
 
     def split(self, seed: int = 10, *, stratified: bool = False) -> Split:
         """The encoded data in three parts: 60 % train, 20 % validation, 20 % test.
@@ -283,12 +283,12 @@ class Dataset:
                 paper's plain shuffle: right for small data and small groups.
         """
         encoded = self.encode()
-        parts = [encoded.rows(rows) for rows in self.indices(seed, stratified=stratified)]
-        mean = parts[0].X.mean(axis=0, dtype=np.float64)
-        scale = parts[0].X.std(axis=0, dtype=np.float64)
+        subsets = [encoded.rows(rows) for rows in self.indices(seed, stratified=stratified)]
+        mean = subsets[0].X.mean(axis=0, dtype=np.float64)
+        scale = subsets[0].X.std(axis=0, dtype=np.float64)
         scale[scale == 0] = 1.0
-        scaled = (((subset.X - mean) / scale).astype(subset.X.dtype) for subset in parts)
-        return Split(*(replace(subset, X=X) for subset, X in zip(parts, scaled, strict=True)))
+        scaled = (((subset.X - mean) / scale).astype(subset.X.dtype) for subset in subsets)
+        return Split(*(replace(subset, X=X) for subset, X in zip(subsets, scaled, strict=True)))
 
 
 def names() -> tuple[str, ...]:
@@ -302,7 +302,7 @@ def names() -> tuple[str, ...]:
 
 
 def load(name: str) -> Dataset:
-    """Load a bundled data set; fairgrad-bench loads the paper's other ones.
+    """Load a bundled data set; fairgrad-bench loads the other data sets of the paper.
 
     Args:
         name: ``"adult"`` (census income), ``"adult_multigroup"`` (the same with four groups of
