@@ -44,10 +44,10 @@ __all__ = ["Frontier", "non_dominated"]
 DEFAULT_MEASURE = "equalized_odds"
 
 PART = "validation"
-"""The rows that models are chosen by; those of a test stay out of it."""
+"""Models are chosen by these rows, never by test rows."""
 
 SMALLEST, LARGEST = 0.002, 0.3
-"""Below the one, slack is lost in the noise of most tables; beyond the other, few bounds bite."""
+"""In most tables, less slack is lost in the noise, and with more slack few constraints bind."""
 
 KINDS = {False: "blind", True: "aware: needs the sensitive value to predict"}
 NOTE = (
@@ -75,35 +75,36 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
             classifier with a parameter `epsilon` whose fit takes `sensitive_features`.
         fairness_measure: as in `FairGradClassifier`; by default the estimator's own, or
             "equalized_odds".
-        epsilons: how many models, from exact fairness to the plain model; or a list of epsilons,
-            in which infinity is the plain model.
-        use_sensitive: whether models may look at the sensitive values to predict; "both" trains
+        epsilons: the number of models, from exact fairness to the plain model; or a list of
+            epsilons, in which infinity is the plain model.
+        use_sensitive: whether models may use the sensitive values to predict; "both" trains
             blind and aware models for every epsilon and shows both, so that you can compare them.
             None takes the estimator's setting.
-        validation_fraction: share of the rows held out to judge on, the same of every label of
-            every group, unless `fit` gets validation rows.
+        validation_fraction: the share of the rows that is held out to judge the models, stratified
+            by label and group. Not used if `fit` gets validation rows.
         y_desirable: desirable labels, for equality of opportunity and the four-fifths rule; by
-            default the estimator's own, or the second of two classes.
-        min_group: groups with fewer rows are in no constraint, and are not judged; below 1 a share
-            of the rows. None takes the estimator's setting, or 30 rows.
-        confidence: of each interval.
-        n_jobs: fits at the same time, for estimators that are fitted one by one; as in joblib.
-        random_state: of the split and the training.
+            default the estimator's setting, or the second of two classes.
+        min_group: groups with fewer rows are neither constrained nor judged; below 1 a share of the
+            rows. None takes the estimator's setting, or 30 rows.
+        confidence: the confidence level of each interval.
+        n_jobs: the number of parallel fits, as in joblib, for estimators that are fitted one by
+            one.
+        random_state: the seed of the split and of the training.
 
     Attributes:
         points_: one row per model: epsilon, use_sensitive, and accuracy and unfairness (mean
-            of |F|) on the validation rows and, if given, the test rows, with the ends of their
-            intervals (`_low`, `_high`: Clopper and Pearson's for the accuracy; for the unfairness
-            those of `fairgrad.audit.Finding`); `on_frontier` says whether no other
-            model of the same `use_sensitive` is fairer and as accurate, or more accurate and as
-            fair, on the validation rows. If the estimator has a `cost_matrix`, the mean cost of
-            predictions (`_cost`) stands beside, and takes the place of the accuracy wherever
-            models are compared.
+            of |F|) on the validation rows and on the test rows, if there are any. The columns
+            `_low` and `_high` are the ends of their intervals: Clopper and Pearson's for the
+            accuracy, those of `fairgrad.audit.Finding` for the unfairness. `on_frontier` is true
+            if, on the validation rows, no other model of the same `use_sensitive` is fairer and as
+            accurate, or more accurate and as fair. If the estimator has a `cost_matrix`, there is
+            also the mean cost of predictions (`_cost`), and models are compared by it instead of
+            the accuracy.
         useful_: (points,) which models are better than one label for everybody on the validation
-            rows: more accurate, or, where one label is not fair, fairer. No other one is chosen if
-            there is one of these.
+            rows: more accurate, or, where one label is not fair, fairer. If there are any, only
+            these are chosen.
         estimators_: the fitted models, in the order of the points.
-        audits_: by "validation" and "test", the audit of each model, a sequence.
+        audits_: for "validation" and "test", a sequence with the audit of each model.
         fairness_measure_: the measure in use.
         desirable_: the desirable labels; none if the measure does not use them.
         classes_: the class labels.
@@ -166,11 +167,11 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
             y: (n,) labels.
             sensitive_features: (n,) sensitive values, or a table with one column per attribute.
             sample_weight: (n,) non-negative weights.
-            validation: (X, y, sensitive_features) to judge and choose on, instead of a part of
-                the rows held out.
-            test: (X, y, sensitive_features) to judge on besides; models are never chosen by it.
-            membership: probabilities of groups that some rows lack, as in `FairGradClassifier.fit`;
-                `validation` is needed then.
+            validation: (X, y, sensitive_features) to judge the models and choose among them,
+                instead of held-out rows.
+            test: (X, y, sensitive_features) to judge the models; they are never chosen by it.
+            membership: probabilities of the groups of rows whose group is unknown, as in
+                `FairGradClassifier.fit`; requires `validation`.
 
         Raises:
             ValueError: if an argument is missing or not allowed.
@@ -201,7 +202,9 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
                 judged[name] = FrontierRows.read(*unpack_rows(argument, name))
         if membership is not None and validation is None:
             raise ValueError("validation: required together with membership.")
-        fitted = [one.fit(training, measure, epsilons, seed, self.n_jobs) for one in kinds.values()]
+        fitted = [
+            kind.fit(training, measure, epsilons, seed, self.n_jobs) for kind in kinds.values()
+        ]
         classes = np.asarray(fitted[0].models[0].classes_)
         asked = models.setting("y_desirable", self.y_desirable)
         desirable = [classes.tolist()[i] for i in desirable_labels(classes, asked)]
@@ -217,7 +220,11 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
         self.desirable_ = tuple(desirable) if uses_desirable(measure) else ()
         self.audits_ = {
             name: ModelAudits(
-                people, [p for one in fitted for p in one.predict(people)], measure, classes, **how
+                people,
+                [p for kind in fitted for p in kind.predict(people)],
+                measure,
+                classes,
+                **how,
             )
             for name, people in judged.items()
         }
@@ -260,21 +267,22 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
                 "unfairness, or use_sensitive=True if the law allows it.",
                 FairnessWarning,
             )
-        elif max_unfairness is not None:  # who names an accuracy knows the price
+        elif max_unfairness is not None:  # with min_accuracy the user knows the price
             self.warn_of_fault(int(points.index[chosen]), "max_unfairness", max_unfairness)
         return int(points.index[chosen])
 
     def warn_of_fault(
         self, position: int, bound: str, asked: float | None = None, enough: float | None = None
     ) -> None:
-        """Warns (``FairnessWarning``) if a model is unusable, by the validation rows.
+        """Warns (``FairnessWarning``) if a model is unusable on the validation rows.
 
-        That is if everybody gets one label, if the plain model is fairer, or if more than 2 points
-        of accuracy are lost against it. The warning names what to try.
+        A model is unusable if it predicts one label for everybody, if the plain model is fairer, or
+        if it is more than 2 points less accurate than the plain model. The warning suggests what to
+        try.
 
         Args:
             position: of the model in `points_`.
-            bound: the name of what the model was chosen by, which could be larger.
+            bound: the name of the parameter by which the model was chosen, to suggest a larger one.
             asked: its value, if it is known.
             enough: the least value of it without such a fault, if it is known.
         """
@@ -307,13 +315,13 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
         """A fitted classifier, chosen by its figures on the validation rows.
 
         Args:
-            max_unfairness: takes the most accurate model that is at most so unfair; with costs the
-                cheapest.
-            min_accuracy: takes the fairest model that is at least so accurate.
-            use_sensitive: whether to take an aware model, where there are both kinds.
+            max_unfairness: selects the most accurate model whose unfairness is at most this; with
+                costs, the cheapest.
+            min_accuracy: selects the fairest model whose accuracy is at least this.
+            use_sensitive: whether to select an aware model, if there are both kinds.
 
         Raises:
-            ValueError: if no model qualifies; the message names the best there is.
+            ValueError: if no model qualifies; the message names the best model.
         """
         position = self.choose(
             max_unfairness=max_unfairness, min_accuracy=min_accuracy, use_sensitive=use_sensitive
@@ -333,7 +341,7 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
         check_is_fitted(self, "points_")
         if on not in self.audits_:
             raise ValueError(f"on: expected one of {list(self.audits_)}, got {on!r}.")
-        from fairgrad.report import FrontierData  # noqa: PLC0415 - charts are loaded where one is drawn
+        from fairgrad.report import FrontierData  # noqa: PLC0415 - charts are loaded only if one is drawn
 
         points, note = shown_points(self.points_, on), NOTE.format(confidence=100 * self.confidence)
         note += COST_NOTE if f"{on}_cost" in self.points_ else ""
@@ -374,7 +382,7 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
 
 
 def epsilon_grid(epsilons: Any, *, with_plain: bool) -> Floats:
-    """The epsilons in increasing order: those given, or so many of them.
+    """The epsilons in increasing order: those of a list, or a grid of this length.
 
     A number n gives exact fairness (0), values in equal ratios from 0.002 to 0.3, and, with
     `with_plain`, infinity: the plain model.
@@ -399,15 +407,13 @@ def choose(
     min_accuracy: float | None,
     useful: NDArray[np.bool_] | None = None,
 ) -> int:
-    """The position of the most accurate model that is fair enough, or the fairest accurate one.
+    """The position of the most accurate model that is fair enough, or the fairest accurate model.
 
-    Models that are not useful, if that is known, come last.
-
-    With costs it is the cheapest model that is fair enough.
+    With costs it is the cheapest model that is fair enough. Models that are not useful come last.
     """
     if (max_unfairness is None) == (min_accuracy is None):
         raise ValueError(
-            "max_unfairness, min_accuracy: expected exactly one of them, got "
+            "max_unfairness, min_accuracy: expected exactly one of the two, got "
             f"{max_unfairness!r} and {min_accuracy!r}."
         )
     accuracy, unfairness = points[f"{PART}_accuracy"], points[f"{PART}_unfairness"]

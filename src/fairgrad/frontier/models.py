@@ -1,7 +1,7 @@
-"""The models of a frontier, fitted for many epsilons, and how good they are.
+"""Fits the models of a frontier, one per epsilon, and computes their figures.
 
-The library's own classifier is trained as one stack; fair decisions share the models below them;
-others are fitted one by one, in parallel.
+All models of `FairGradClassifier` are trained as one stack, and `FairDecisionClassifier` shares its
+base models. Other estimators are fitted one by one, in parallel.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class FrontierRows:
         y: (n,) labels.
         s: named sensitive columns.
         weight: (n,) sample weights, or None.
-        membership: probabilities of groups that some rows lack, or None.
+        membership: probabilities of the groups of rows whose group is unknown, or None.
     """
 
     X: Any
@@ -78,7 +78,7 @@ class FrontierRows:
     def read(
         cls, X: Any, y: Any, sensitive_features: Any, weight: Any = None, membership: Any = None
     ) -> FrontierRows:
-        """Rows with their sensitive values named."""
+        """Checks the rows and names their sensitive values."""
         X, y, weight = as_pandas(X), as_column(y), as_column(weight)
         if sensitive_features is None:
             raise ValueError(
@@ -103,7 +103,7 @@ class FrontierRows:
 
     @property
     def sensitive_features(self) -> Any:
-        """One column as it is, several as a data frame."""
+        """A single column unchanged, several as a data frame."""
         if len(self.s) == 1:
             return next(iter(self.s.values()))
         return pd.DataFrame({name: np.asarray(column) for name, column in self.s.items()})
@@ -116,10 +116,10 @@ class EpsilonModels:
 
     Attributes:
         last: the last step, or the estimator itself.
-        step: what precedes the parameters of the last step: "" if the estimator is no pipeline.
+        step: the prefix of the last step's parameters; "" if the estimator is not a pipeline.
         settings: the parameters of the last step.
-        models: the fitted models, one per epsilon: last steps if they share what precedes them.
-        before: the fitted preprocessing that they share, if they do.
+        models: the fitted models, one per epsilon; last steps only, if `before` is set.
+        before: the fitted preprocessing that all models share, or None.
     """
 
     def __init__(self, estimator: Any) -> None:
@@ -138,12 +138,12 @@ class EpsilonModels:
         self.models: list[Any] = []
         self.before: Pipeline | None = None
 
-    def setting(self, name: str, own: Any, default: Any = None) -> Any:
-        """A setting of the frontier itself, or else of the last step."""
-        return self.settings.get(name, default) if own is None else own
+    def setting(self, name: str, value: Any, default: Any = None) -> Any:
+        """The frontier's value of a setting or, if that is None, the value of the last step."""
+        return self.settings.get(name, default) if value is None else value
 
     def kinds(self, use_sensitive: Any) -> dict[bool, EpsilonModels]:
-        """By whether it looks at sensitive values to predict, the estimators to fit."""
+        """The estimators to fit, by whether they use sensitive values to predict."""
         default = self.settings.get("use_sensitive")
         if use_sensitive is None:
             return {bool(default): self}
@@ -160,7 +160,7 @@ class EpsilonModels:
         return {use: self.with_setting("use_sensitive", use) for use in wanted}
 
     def with_setting(self, name: str, value: Any) -> EpsilonModels:
-        """The same with another setting, if it has that parameter; what is fitted is kept."""
+        """A copy with another setting, if it has that parameter; fitted base models stay fitted."""
         if name not in self.settings:
             return self
         if not self.step:
@@ -170,7 +170,7 @@ class EpsilonModels:
     def fit(
         self, rows: FrontierRows, measure: Any, epsilons: Floats, seed: int, n_jobs: int | None
     ) -> EpsilonModels:
-        """Fits one model per epsilon: what its own `fit` gives."""
+        """Fits one model per epsilon; each is the same as from a separate `fit`."""
         named = {"sample_weight": rows.weight, "membership": rows.membership}
         more = {name: value for name, value in named.items() if value is not None}
         kinds = {FairGradClassifier: fit_variants, FairDecisionClassifier: fit_decisions}
@@ -205,7 +205,7 @@ class EpsilonModels:
         return self
 
     def predict(self, rows: FrontierRows) -> list[Any]:
-        """The predictions of all models; what is shared is computed once."""
+        """The predictions of all models; shared work is done once."""
         X = rows.X if self.before is None else self.before.transform(rows.X)
         first, values = self.models[0], to_predict(self.models[0], rows.sensitive_features)
         if isinstance(first, FairGradClassifier):
@@ -216,7 +216,7 @@ class EpsilonModels:
 
     @property
     def estimators(self) -> list[Any]:
-        """The models with all that comes before them."""
+        """The models, each with the steps before it."""
         if self.before is None:
             return self.models
         steps, name = self.before.steps, self.step.removesuffix("__")
@@ -231,7 +231,7 @@ def _fit_one(model: Any, X: Any, y: Any, arguments: Mapping[str, Any]) -> Any:
 
 
 def _unfitted(model: Any) -> Any:
-    """The same parameters; unlike `clone` it keeps the fit of a model to start from."""
+    """A new estimator with the same parameters; unlike `clone`, fitted base models stay fitted."""
     fresh = type(model)(**model.get_params(deep=False))
     if hasattr(model, "_metadata_request"):
         fresh._metadata_request = copy.deepcopy(model._metadata_request)  # noqa: SLF001 - as clone does
@@ -240,19 +240,19 @@ def _unfitted(model: Any) -> Any:
 
 @dataclass(eq=False)
 class ModelAudits(Sequence[Audit]):
-    """The audits of many models on the same rows; each is made when it is first looked at.
+    """The audits of many models on the same rows; each audit is computed on first access.
 
     Attributes:
-        rows: on which.
+        rows: the rows that the models are judged on.
         measure: the fairness measure, as in training.
         classes: all labels.
-        desirable: the desirable labels; none if there is no rule for them.
-        confidence: of each interval.
-        min_group: groups with fewer rows are not judged, as they are in no constraint.
-        costs: (L, L) of predictions (columns) of each true label, in the order of the classes;
-            None if every mistake costs the same.
+        desirable: the desirable labels; empty if none are known.
+        confidence: the confidence level of each interval.
+        min_group: groups with fewer rows are not judged, as in training.
+        costs: (L, L) the cost of each prediction (columns) of each true label, in the order of the
+            classes; None if every mistake costs the same.
         labels: (L,) all labels, as the audits sort them.
-        predicted: (models, n) the place of each prediction among them.
+        predicted: (models, n) the index of each prediction in `labels`.
     """
 
     rows: FrontierRows
@@ -304,13 +304,13 @@ class ModelAudits(Sequence[Audit]):
         return self._made[place]
 
     def figures(self, predicted: NDArray[Any] | None = None) -> dict[str, Floats]:
-        """Accuracy and unfairness of each model, each with its ends; and the mean cost, if asked.
+        """Each model's accuracy and unfairness with intervals, and the mean cost if costs are set.
 
         The interval of the accuracy is Clopper and Pearson's. That of the unfairness is
         `fairgrad.audit.Finding.unfairness_interval`.
 
         Args:
-            predicted: (n_predictions, n) what to judge instead of the models, as `predicted`.
+            predicted: (n_predictions, n) predictions to judge instead of those of the models.
         """
         first, alpha = self._made[0], 1 - self.confidence
         predicted = self.predicted if predicted is None else predicted
@@ -338,9 +338,9 @@ class ModelAudits(Sequence[Audit]):
         return figures
 
     def useful(self, figures: Mapping[str, Floats]) -> NDArray[np.bool_]:
-        """(models,) which are better than each label for everybody, in one figure at least.
+        """(models,) which models beat every constant in accuracy or in fairness.
 
-        With costs it is the mean cost instead of the accuracy.
+        With costs, the mean cost replaces the accuracy.
 
         Args:
             figures: those of the models.
@@ -355,11 +355,12 @@ class ModelAudits(Sequence[Audit]):
         return useful
 
     def fault(self, position: int, plain: int | None, suggestions: Suggestions) -> str | None:
-        """What is wrong with a model, and what to try; None if nothing is.
+        """What is wrong with a model and what to try; None if nothing is wrong.
 
-        That is one label for everybody, less fairness than the plain model has, or a high price.
-        Levels within the slack that was asked for are fair, whatever the plain model has. Nor is it
-        a fault if two standard errors of the rows that both models decide differently explain it.
+        A model is at fault if it predicts one label for everybody, is less fair than the plain
+        model, or costs too much accuracy. Levels within the requested slack are fair, however fair
+        the plain model is. A difference of up to two standard errors, computed from the rows that
+        the two models decide differently, is not a fault.
         """
         rows, costs = self._made[0].rows, self.costs
         with warnings.catch_warnings():
@@ -393,7 +394,7 @@ def _noise_of_worst(
 
 
 def non_dominated(accuracy: Any, unfairness: Any) -> NDArray[np.bool_]:
-    """(n,) whether no other point is at least as good in both and better in one."""
+    """(n,) whether no other point is at least as good in both figures and better in either."""
     a, u = np.asarray(accuracy, dtype=np.float64), np.asarray(unfairness, dtype=np.float64)
     as_good = (a >= a[:, None]) & (u <= u[:, None])
     better = (a > a[:, None]) | (u < u[:, None])
@@ -402,25 +403,25 @@ def non_dominated(accuracy: Any, unfairness: Any) -> NDArray[np.bool_]:
 
 
 def best_of_kind(points: Mapping[str, Any] | pd.DataFrame, prefix: str) -> NDArray[np.bool_]:
-    """(n,) which points no other one of their kind, blind or aware, dominates."""
+    """(n,) which points are not dominated by another of the same kind, blind or aware."""
     merit, unfairness = (
         np.asarray(axis) for axis in (point_merit(points, prefix), points[f"{prefix}unfairness"])
     )
     kind = np.asarray(points.get("use_sensitive", np.zeros(len(merit))))
     best = np.zeros(len(merit), dtype=bool)
-    for one in np.unique(kind):
-        best[kind == one] = non_dominated(merit[kind == one], unfairness[kind == one])
+    for value in np.unique(kind):
+        best[kind == value] = non_dominated(merit[kind == value], unfairness[kind == value])
     return best
 
 
 def point_merit(points: Mapping[str, Any] | pd.DataFrame, prefix: str) -> Any:
-    """What models are chosen by, larger is better: the accuracy, or less the mean cost."""
+    """The figure that models are chosen by, larger is better: accuracy, or minus the mean cost."""
     cost = points.get(f"{prefix}cost")
     return points[f"{prefix}accuracy"] if cost is None else -cost
 
 
 def shown_points(points: pd.DataFrame, on: str) -> pd.DataFrame:
-    """The figures on some rows; only points that no other one dominates keep their intervals."""
+    """The figures on some rows; only points on the frontier keep their intervals."""
     prefix = f"{on}_"
     figures = points[[name for name in points if str(name).startswith(prefix)]]
     figures = figures.rename(columns=lambda name: name.removeprefix(prefix))
@@ -432,7 +433,7 @@ def shown_points(points: pd.DataFrame, on: str) -> pd.DataFrame:
 
 
 def group_rates(position: int, audit: Audit) -> pd.DataFrame:
-    """Rates of the finest groups; of several labels each has its own."""
+    """Rates of the finest groups; with several labels, the rates of each label."""
     frame = audit.to_frame("rates")
     finest = " x ".join(audit.attributes)
     frame = frame[(frame["attribute"] == finest) & (frame["group"] != OVERALL)]
