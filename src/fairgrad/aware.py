@@ -1,8 +1,8 @@
 """Sensitive values as features, for models that may look at them: *aware* models.
 
-One answer for all estimators: which columns a sensitive value becomes, what an unknown one is at
-prediction, and how the columns are put beside the other features. The law may forbid such models;
-the documentation says where to look.
+For all estimators, this module decides which columns encode a sensitive value, how an unknown value
+is encoded at prediction, and how the columns are joined to the features. The law may forbid such
+models: see the documentation.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from fairgrad.groups import Floats, GroupedRows, Groups, Ints
 
 SMALLEST_GROUP = 20
-"""Rows below which a combination of several attributes has no column of its own."""
+"""A combination of several attributes gets a column if it has at least this many rows."""
 
 HIDDEN = 0.05
 """Share of the rows whose value `hide_some` hides, so that "unknown" is learnt as a category."""
 
 AWARE_METHODS = ("predict", "predict_proba", "decision_function", "score")
-"""Those of an aware model that take the sensitive values."""
+"""The methods of an aware model that take the sensitive values."""
 
 NOT_GIVEN = (
     "sensitive_features: not passed, so every value counts as unknown. The model was fitted with "
@@ -51,15 +51,15 @@ class SensitiveEncoder:
     a linear model then gives it the mean of the values' coefficients. A value that fit never saw is
     unknown, with a warning: predictions do not fail.
 
-    Several attributes have their own columns and, so that a linear model can treat each combination
-    by itself, one for each combination of at least 20 rows; where a part of it is unknown, these
-    hold the shares of the combinations that are possible.
+    Several attributes also have one column for each combination of at least 20 rows, so that a
+    linear model can treat the combinations differently. If some of a row's values are unknown,
+    these columns hold the shares of the combinations that are possible.
 
     Attributes:
         attributes: names of the A sensitive attributes.
         values: for each attribute its values, sorted.
         codes: (G, A) the value index of each combination in fit, -1 where it is unknown.
-        rows: (G,) rows of each (the sum of their sample weights, if any).
+        rows: (G,) rows of each combination (with weights, the sum of the sample weights).
         crossed: whether combinations have columns.
 
     Example:
@@ -85,7 +85,7 @@ class SensitiveEncoder:
 
         Args:
             groups: of all rows of the fit.
-            crossed: whether combinations of attributes get columns; trees find them by themselves.
+            crossed: whether combinations of attributes get columns; trees do not need them.
         """
         rows = groups.mass.sum(axis=0)
         return cls(groups.attributes, groups.values, groups.codes, rows, crossed)
@@ -98,13 +98,13 @@ class SensitiveEncoder:
             for a, name in enumerate(self.attributes)
             for value in [*self.values[a].tolist(), *(["?"] if self._has_unknown(a) else [])]
         ]
-        return (*names, *(self._combination(codes) for codes in self.codes[self._own_columns]))
+        return (*names, *(self._combination(codes) for codes in self.codes[self._with_column]))
 
     def encode(self, s: Any, n_rows: int, argument: str = "sensitive_features") -> Floats:
         """(n, d) the columns of some rows.
 
         Args:
-            s: sensitive values as in fit; None if nothing is known of anyone.
+            s: sensitive values as in fit; None if all are unknown.
             n_rows: how many rows there are.
             argument: what to call the values in messages.
 
@@ -136,8 +136,8 @@ class SensitiveEncoder:
         return bool((self.codes[:, attribute] == UNKNOWN).any())
 
     @property
-    def _own_columns(self) -> Ints:
-        """Combinations that have a column."""
+    def _with_column(self) -> Ints:
+        """The combinations that have a column."""
         if not self.crossed or len(self.attributes) == 1:
             return np.zeros(0, dtype=np.int64)
         return np.flatnonzero(self.rows >= SMALLEST_GROUP)
@@ -151,19 +151,19 @@ class SensitiveEncoder:
             if not self._has_unknown(a):
                 onehot[n] = np.bincount(self.codes[:, a], self.rows, minlength=n) / self.rows.sum()
             blocks.append(onehot[present[:, a]])  # unknown is -1, the last row
-        if len(self._own_columns):
+        if len(self._with_column):
             blocks.append(np.stack([self._shares(codes) for codes in present]))
         return np.concatenate(blocks, axis=1)
 
     def _shares(self, codes: Ints) -> Floats:
-        """Of the combinations with a column, how likely each one is given what is known."""
+        """How likely each combination with a column is, by the values that are known."""
         is_same = (self.codes == codes).all(axis=1)
-        if not is_same[self._own_columns].any():
+        if not is_same[self._with_column].any():
             is_same = ((self.codes == codes) | (codes == UNKNOWN)).all(axis=1)
         if not is_same.any():  # values that never occurred together
             is_same[:] = True
         rows = np.where(is_same, self.rows, 0.0)
-        shares: Floats = (rows / max(rows.sum(), np.finfo(float).tiny))[self._own_columns]
+        shares: Floats = (rows / max(rows.sum(), np.finfo(float).tiny))[self._with_column]
         return shares
 
     def _combination(self, codes: Ints) -> str:
@@ -172,14 +172,14 @@ class SensitiveEncoder:
 
 
 def hide_some(rows: GroupedRows, random_state: Any = 0) -> dict[str, Any]:
-    """The sensitive columns of rows, with some values hidden: what trees are to learn "unknown" by.
+    """The sensitive columns of rows, with some values hidden, so that trees learn "unknown".
 
-    A tree cannot take the mean of what it does for each value. So of every attribute a share of the
-    values is hidden, at random, unless so many are unknown anyway; the constraints still know them.
+    A tree cannot average its predictions over the values. So a share of each attribute's values is
+    hidden at random, unless as many are unknown anyway. The constraints still use them.
 
     Args:
         rows: of the fit.
-        random_state: a seed, or what else ``numpy.random.default_rng`` takes.
+        random_state: a seed, or anything else that ``numpy.random.default_rng`` takes.
     """
     source = np.random.default_rng(random_state)
     hidden = rows.sensitive_values()
@@ -200,19 +200,19 @@ def beside(
     """Features with the encoded sensitive values to their right.
 
     Args:
-        X: (n, features): an array or what becomes one, a sparse matrix or a data frame.
-        encoder: of the sensitive values.
-        sensitive_features: as the encoder takes them; None if nothing is known of anyone.
-        names: of the columns in a data frame; by default the encoder's.
+        X: (n, features): array-like, a sparse matrix or a data frame.
+        encoder: encodes the sensitive values.
+        sensitive_features: as the encoder takes them; None if all are unknown.
+        names: of the new columns in a data frame; by default the encoder's.
 
     Raises:
-        ValueError: if the data frame has a column of such a name.
+        ValueError: if the data frame already has a column of that name.
     """
     X = X if hasattr(X, "shape") else np.asarray(X)
     columns = encoder.encode(sensitive_features, X.shape[0])
     names = encoder.names if names is None else names
     if hasattr(X, "tocsr"):
-        from scipy import sparse  # noqa: PLC0415 - here X is scipy's, so that it is loaded
+        from scipy import sparse  # noqa: PLC0415 - X is a matrix of scipy, so it is loaded
 
         return sparse.hstack([X, columns.astype(X.dtype)], format="csr")
     if not hasattr(X, "columns"):
@@ -229,9 +229,9 @@ def beside(
 
 
 def to_predict(model: Any, sensitive_features: Any) -> dict[str, Any]:
-    """The arguments with which a model's `predict` gets the sensitive values, if it uses them.
+    """The arguments that pass the sensitive values to a model's `predict`, if it uses them.
 
-    Of a pipeline the last step counts.
+    In a pipeline, the last step decides.
     """
     last = model[-1] if hasattr(model, "steps") else model
     is_aware = getattr(last, "use_sensitive", False)
@@ -244,12 +244,12 @@ def with_values(
     sensitive_features: Any,
     names: Sequence[str] | None = None,
 ) -> Any:
-    """Features of rows to predict, for an aware model with the encoded sensitive values beside.
+    """Features of rows to predict; for an aware model, with the encoded sensitive values.
 
     Args:
-        encoder: of the fitted model; None if it is not aware.
+        encoder: the fitted model's; None if it is not aware.
         X: (n, features), as `beside` takes it.
-        sensitive_features: (n,) or a table; None takes all as unknown, with a warning.
+        sensitive_features: (n,) or a table; with None all are unknown, with a warning.
         names: of the columns in a data frame; by default the encoder's.
 
     Raises:
@@ -265,18 +265,17 @@ def with_values(
 
 
 class AwareRouting:
-    """What aware estimators ask for by scikit-learn's metadata routing, and their score.
+    """The metadata requests of aware estimators, and their score.
 
-    A base before scikit-learn's own.
-
-    The methods that predict ask for `sensitive_features` exactly if `use_sensitive` is set, unless
-    the user has said otherwise; `fit` asks for them as the user says.
+    Estimators list this class before scikit-learn's base classes. Methods that predict request
+    `sensitive_features` if `use_sensitive` is set, unless the user has set the request. `fit`
+    requests them only if the user sets it.
     """
 
     use_sensitive: bool
 
     def get_metadata_routing(self) -> Any:
-        """The requests, as scikit-learn wants to know them."""
+        """The requests, for scikit-learn."""
         routing = super().get_metadata_routing()  # type: ignore[misc]  # of BaseEstimator
         return ask_for_values(routing, self.use_sensitive)
 
@@ -291,7 +290,7 @@ class AwareRouting:
 
 
 def ask_for_values(routing: Any, use_sensitive: bool) -> Any:
-    """An estimator's own requests, with that of aware models where the user has said nothing."""
+    """Adds the requests of aware models to those that the user has set."""
     for method in AWARE_METHODS:
         request = getattr(routing, method, None)
         if request is not None and request.requests.get("sensitive_features", True) is None:

@@ -1,8 +1,8 @@
 """Any column of values -> integer codes and the values they stand for.
 
 Columns come as tensors, arrays, lists, or frames and series of any library. None of those
-libraries is imported here: what a column is, is read off its methods. Frames of other libraries
-than pandas go through narwhals, which is imported when the first one comes.
+libraries is imported here: a column's kind is recognized by its methods. narwhals converts the
+frames of libraries other than pandas, and is imported on first use.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ UNKNOWN = -1
 """The code of a missing value, and the integer that means "unknown" in sensitive columns."""
 
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
-"""What the texts begin with that spreadsheets take for formulas."""
+"""Spreadsheets take texts that begin with one of these for formulas."""
 
 OURS = frozenset({"builtins", "numpy", "torch", "pandas", "scipy"})
-"""Where the types come from that are taken as they are."""
+"""Libraries whose types need no conversion."""
 
 
 class Codes(NamedTuple):
@@ -36,21 +36,23 @@ class Codes(NamedTuple):
 
 
 def as_pandas(data: Any) -> Any:
-    """A frame or column of polars, Arrow or another library as one of pandas; all else as it is.
+    """Converts a frame or column of polars, Arrow or another library to pandas.
 
-    Whatever takes tables takes them through here, so that a table means the same in every
-    library. What is lazy is computed. Columns that have missing values keep them: as NaN among
-    numbers, as None among texts. Categories stay categories.
+    Anything else is returned unchanged. All functions that take tables use this one, so that a
+    table means the same in every library. Lazy frames are computed. Missing values become NaN
+    among numbers and None among texts. Categories stay categories.
     """
     homes = {cls.__module__.partition(".")[0] for cls in type(data).__mro__[:-1]}
     if homes & OURS:
         return data
     arrow = sys.modules.get("pyarrow")
-    if arrow is not None and isinstance(data, arrow.RecordBatch):  # narwhals knows whole tables
+    if arrow is not None and isinstance(
+        data, arrow.RecordBatch
+    ):  # narwhals takes whole tables only
         data = arrow.Table.from_batches([data])
     elif arrow is not None and isinstance(data, arrow.Array):
         data = arrow.chunked_array([data])
-    import narwhals.stable.v2 as nw  # noqa: PLC0415 - most users never give it anything to do
+    import narwhals.stable.v2 as nw  # noqa: PLC0415 - most users never need it
 
     table = nw.from_native(data, pass_through=True, allow_series=True)
     if isinstance(table, nw.LazyFrame):
@@ -62,7 +64,7 @@ def as_pandas(data: Any) -> Any:
 
 
 def as_column(data: Any) -> Any:
-    """The same of one column: a table with nothing else is that column (no series is lazy)."""
+    """Like `as_pandas` for one column; a table that has only one column becomes that column."""
     column = as_pandas(data)
     return column.iloc[:, 0] if column is not data and column.shape[1:] == (1,) else column
 
@@ -84,11 +86,11 @@ def counted(n: int, noun: str) -> str:
 
 
 def without_formulas(frame: Any) -> Any:
-    """A frame of pandas for a CSV file: a text that a spreadsheet would compute is marked as text.
+    """Marks texts of a pandas frame that a spreadsheet would compute if it read them from a CSV.
 
-    Such a text begins with ``=``, ``+``, ``-``, ``@``, a tab or a line break, and is not a number;
-    an apostrophe is put before it, which spreadsheets take for "text" and do not show. Names of
-    columns likewise. `with_formulas` takes it away again.
+    A text that begins with ``=``, ``+``, ``-``, ``@``, a tab or a line break and is not a number
+    gets an apostrophe in front. Spreadsheets read it as "text" and do not show it. Names of columns
+    are marked, too. `with_formulas` removes the marks.
     """
     texts = frame.select_dtypes(exclude=["number", "bool", "datetime"])
     marked = {name: texts[name].map(_marked) for name in texts}
@@ -96,7 +98,7 @@ def without_formulas(frame: Any) -> Any:
 
 
 def with_formulas(values: Any) -> Any:
-    """A column of pandas whose texts `without_formulas` has marked, as it was."""
+    """Removes the marks of `without_formulas` from a column of pandas."""
     return values.map(
         lambda text: text[1:] if text[:1] == "'" and _marked(text[1:]) == text else text
     )
@@ -175,7 +177,7 @@ def encode(column: Any, argument: str, unknown: int | None = UNKNOWN) -> Codes:
     Args:
         column: a tensor, array, list, or a series of any library.
         argument: what to call the column in errors.
-        unknown: the integer that means "missing", if there is one.
+        unknown: the integer that means "missing"; None if no integer does.
 
     Raises:
         TypeError: if the values are of several kinds, which have no common order.
@@ -203,7 +205,7 @@ def encode(column: Any, argument: str, unknown: int | None = UNKNOWN) -> Codes:
     if len(values) and not -(2**63) <= int(values.min()) <= int(values.max()) < 2**63:
         raise ValueError(
             f"{argument}: expected whole numbers of 64 bits, got {values.min()} to {values.max()}; "
-            "give such long numbers as texts."
+            "pass such long numbers as texts."
         )
     values = values.astype(np.int64)
     keep = values != unknown if unknown is not None else np.ones(len(values), dtype=bool)
@@ -214,17 +216,17 @@ def encode(column: Any, argument: str, unknown: int | None = UNKNOWN) -> Codes:
 def codes_among(
     column: Codes, values: NDArray[Any], argument: str, name: str = ""
 ) -> NDArray[np.int64]:
-    """(n,) the place of each value of an encoded column among those that are known; -1 if missing.
+    """(n,) the position of each value of an encoded column in `values`; -1 if it is missing.
 
     Args:
-        column: of `encode`.
-        values: the known ones.
+        column: a result of `encode`.
+        values: the known values.
         argument: what to call the column, or its table, in messages.
-        name: of the column, if a value that is not among them is to be taken as missing, with a
-            warning; otherwise it is an error.
+        name: the column's name. With it, a value that is not known counts as missing, with a
+            warning; without it, such a value is an error.
 
     Raises:
-        ValueError: if a value was never seen, and no name is given.
+        ValueError: if a value was never seen, and `name` is empty.
     """
     place = {value: index for index, value in enumerate(values.tolist())}
     present = column.values.tolist()
@@ -267,7 +269,7 @@ def _encode_array(array: NDArray[Any], argument: str) -> Codes:
 
 
 def distinct(numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The different numbers in order, and which one each row has; a small range is counted."""
+    """Like `np.unique` with the inverse; if the numbers span a small range, it counts them."""
     low, high = (int(numbers.min()), int(numbers.max())) if len(numbers) else (0, 0)
     if high - low > max(len(numbers), 1 << 16):
         return np.unique(numbers, return_inverse=True)

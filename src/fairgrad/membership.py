@@ -26,12 +26,19 @@ if TYPE_CHECKING:
 
 
 MANY_UNKNOWN = 0.2
-"""Beyond this share of unknown groups, rows count in every group by its probability; below it they
-are set aside, as the gain would not be worth the time."""
+"""If more than this share of the groups is unknown, these rows count in every group by its
+probability. Otherwise they are left out, because the gain would not be worth the time."""
 
 
 class PartlyKnown(NamedTuple):
-    """An attribute, its V values, (N,) the index of each row's (-1: unknown), (N, V) how likely."""
+    """An attribute that is unknown for some rows.
+
+    Attributes:
+        attribute: its name.
+        values: (V,) its values.
+        code: (N,) the index of each row's value, -1 if it is unknown.
+        probability: (N, V) how likely each row has each value.
+    """
 
     attribute: str
     values: NDArray[Any]
@@ -45,15 +52,15 @@ class Membership:
 
     Args:
         probability: (N, V) one column per value: an array in the sorted order of the values, or a
-            data frame whose columns are the values. An audit compares the rows of known value with
-            theirs, so these must not come from a model that has learnt from the same rows;
-            `MembershipModel` takes care of it.
-        attribute: the name of the attribute; by default the only one, or the only one with missing
-            values.
-        known_probability: (N,) how likely the value of each row was to be known, if that depends
-            on what is known of the row; None if it is the same for all.
-        difference: for audits. Among rows with the same label and prediction, the share of a group
-            may differ by up to this much between rows of unknown and of known group.
+            data frame whose columns are the values. For audits, the probabilities of the rows of
+            known value must come from a model that has not learnt from these rows;
+            `MembershipModel` ensures it.
+        attribute: the name of the attribute; by default the only attribute, or the only one with
+            missing values.
+        known_probability: (N,) the probability that the value of each row is known, if it differs
+            between rows; None if it is the same for all.
+        difference: used by audits. Among rows with the same label and prediction, the share of a
+            group may differ by up to this much between rows of unknown and of known group.
 
     Example:
         >>> membership = Membership([[0.9, 0.1], [0.2, 0.8], [0.3, 0.7]])
@@ -68,11 +75,11 @@ class Membership:
 
     @classmethod
     def of(cls, membership: Any) -> Membership:
-        """Probabilities, or a membership, as a membership."""
+        """Wraps probabilities as a membership; a membership is returned unchanged."""
         return membership if isinstance(membership, cls) else cls(membership)
 
     def read(self, columns: Mapping[str, Any]) -> PartlyKnown:
-        """The attribute with missing values, by the sensitive columns.
+        """Finds the attribute with missing values among the sensitive columns.
 
         Raises:
             ValueError: if there is no such attribute, or the probabilities do not fit.
@@ -106,7 +113,7 @@ class Membership:
         return PartlyKnown(names[0], values, code, probability)
 
     def weight_of_known(self, n_rows: int) -> Floats:
-        """(N,) how many rows each row of known value stands for, up to a factor.
+        """(N,) how many rows each row of known value represents, up to a factor.
 
         Raises:
             ValueError: if a probability is not above 0.
@@ -120,12 +127,12 @@ class Membership:
 
 
 class SpreadRows(NamedTuple):
-    """Rows of known group, then those of unknown group, once per group they may be in.
+    """The rows of known group, then a copy of each other row for every group it may be in.
 
     Attributes:
-        source: (M,) which of the original rows each one is.
-        columns: their sensitive values.
-        share: (M,) the probability of their group: 1 if that is known.
+        source: (M,) the number of each row's original.
+        columns: the sensitive values.
+        share: (M,) the probability of the row's group: 1 if the group is known.
         n_known: how many of the original rows have a known group.
 
     Example:
@@ -142,9 +149,9 @@ class SpreadRows(NamedTuple):
 def spread_rows(sensitive_features: Any, membership: Any) -> SpreadRows:
     """Repeats the rows of unknown group once per group.
 
-    Training on them with ``sample_weight[source] * share`` as weights is training with the expected
-    counts of the groups. One sensitive column has missing values; the membership is an array, a
-    data frame or a `Membership`.
+    Training on these rows with weights ``sample_weight[source] * share`` uses the expected counts
+    of the groups. One sensitive column has missing values; the membership is an array, a data frame
+    or a `Membership`.
 
     Example:
         >>> rows = spread_rows({"sex": ["F", None, "M"]}, [[1, 0], [0.2, 0.8], [0, 1]])
@@ -182,11 +189,11 @@ class MembershipModel:
     """Estimates the groups of rows from those whose group is known, out of fold.
 
     Args:
-        estimator: a classifier with `predict_proba`; by default logistic regression, after columns
-            of numbers were scaled and others encoded.
-        n_folds: each known row gets the probabilities of a model that has learnt from the other
-            folds; rows of unknown group get the mean of all models.
-        random_state: of the folds.
+        estimator: a classifier with `predict_proba`; by default logistic regression on scaled
+            numbers and encoded categories.
+        n_folds: each row of known group gets the probabilities of a model that has learnt from the
+            other folds; rows of unknown group get the mean of all models.
+        random_state: the seed of the folds.
 
     Attributes:
         models_: the fitted models, one per fold.
@@ -209,12 +216,12 @@ class MembershipModel:
 
         Args:
             X: features: a data frame, an array or a mapping of columns.
-            s: one sensitive value per row, missing where it is not known.
-            y: labels. To train a classifier they are needed, as errors are counted by label and
+            s: one sensitive value per row; missing values are unknown.
+            y: labels. Pass them if you train a classifier, because errors are counted by label and
                 group.
 
         Raises:
-            ValueError: if fewer than two values are known, or one in fewer rows than folds.
+            ValueError: if fewer than two values are known, or a value in fewer rows than folds.
         """
         import pandas as pd  # noqa: PLC0415 - the core works without it
         from sklearn.base import clone  # noqa: PLC0415 - as above
@@ -238,7 +245,7 @@ class MembershipModel:
         unknown, self.models_ = np.flatnonzero(code == UNKNOWN), []
         for held_out in range(self.n_folds):
             learnt, held = known[fold != held_out], known[fold == held_out]
-            model = clone(self.estimator or _usual_estimator())
+            model = clone(self.estimator or _default_estimator())
             self.models_.append(model.fit(table.iloc[learnt], code[learnt]))
             probability[held] = model.predict_proba(table.iloc[held])
         if len(unknown):
@@ -259,7 +266,7 @@ def group_membership(X: Any, y: pd.Series, s: pd.DataFrame) -> Membership | None
     return Membership(model.fit_predict(X, s[names[0]], y), attribute=names[0])
 
 
-def _usual_estimator() -> Any:
+def _default_estimator() -> Any:
     """Logistic regression on scaled numbers and encoded categories."""
     from sklearn import compose, impute, linear_model, pipeline, preprocessing  # noqa: PLC0415
 
