@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FRAMEWORKS = {"fairgrad", "torch", "sklearn", "joblib", "lightning", "transformers", "skorch"}
-"""Packages that a warning never points to: it points to the user's line."""
+"""Warnings point to the first line outside these packages: the user's."""
 
 
 @contextmanager

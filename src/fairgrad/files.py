@@ -1,8 +1,7 @@
-"""Files and folders that are there whole or not at all.
+"""Writes files and folders completely or not at all.
 
-Each is written beside its place and renamed, so that nobody ever sees half of it: whatever happens
-before that, be it an error, Ctrl-C or a crash, leaves the old one as it was. Folders on the way are
-made if need be.
+Each is written under a temporary name and then renamed, so that it is never half written: an error,
+Ctrl-C or a crash before that leaves the old version unchanged. Missing parent folders are created.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ if TYPE_CHECKING:
 
 
 SEALED, CHECKSUM = "sealed", "checksum"
-"""Names under which `sealed_json` keeps the kind of checksum, and the checksum: if one of them is
-damaged, the other still says that there was one."""
+"""Names under which `sealed_json` stores the kind of checksum, and the checksum. If one is damaged,
+the other still shows that there was a checksum."""
 
 
 def write_whole(path: Path, content: str | bytes, *, private: bool = False) -> None:
-    """Writes a file at once; a private one, which holds rows about people, for its owner alone."""
+    """Writes a file at once; a private file, with rows about people, only its owner can read."""
     with whole_file(path, private=private) as beside:
         beside.write_bytes(
             content.encode(errors="replace") if isinstance(content, str) else content
@@ -36,7 +35,7 @@ def write_whole(path: Path, content: str | bytes, *, private: bool = False) -> N
 
 @contextmanager
 def whole_file(path: Path, *, private: bool = False) -> Iterator[Path]:
-    """A file to write, in a folder beside; it takes its place when all went well.
+    """A temporary file to write, which is renamed to `path` if no error occurs.
 
     Raises:
         IsADirectoryError: if there is a folder of that name.
@@ -52,12 +51,12 @@ def whole_file(path: Path, *, private: bool = False) -> Iterator[Path]:
 
 @contextmanager
 def whole_folder(folder: Path) -> Iterator[Path]:
-    """A folder to fill, beside the one to be written; it takes its place when all went well."""
+    """A temporary folder to fill, which is renamed to `folder` if no error occurs."""
     with _beside(folder) as beside:
         beside.mkdir()
         yield beside
         while True:  # a folder that another process puts there in the meantime is replaced, too
-            # The old one is removed with the folder around the new one.
+            # The old folder is removed with the temporary folder around the new one.
             old = Path(tempfile.mkdtemp(dir=beside.parent)) / folder.name
             try:
                 with suppress(FileNotFoundError):
@@ -74,10 +73,10 @@ def whole_folder(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def _beside(path: Path) -> Iterator[Path]:
-    """A place for the same name in a new folder beside it, which is removed at the end.
+    """The same name in a new temporary folder beside `path`, which is removed at the end.
 
-    The name tells writers the format. The folder is the owner's alone; what is written in it has
-    the permissions that umask gives.
+    The name is kept because writers infer the format from it. Only the owner can read the folder;
+    files in it get the permissions that umask allows.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     around = tempfile.TemporaryDirectory(
@@ -115,7 +114,7 @@ def sealed_json(values: Mapping[str, Any]) -> str:
 
 
 def read_sealed(text: str) -> dict[str, Any]:
-    """The values of a text that `sealed_json` made, or of one without a checksum, as older ones.
+    """The values of a text from `sealed_json`, or of an older text without a checksum.
 
     Raises:
         ValueError: if it is not such a text, or has changed since it was made.
@@ -136,7 +135,7 @@ def _sha256(text: str) -> str:
 
 @contextmanager
 def naming(path: Path | str) -> Iterator[None]:
-    """Names the file in the error about a full disk, as the system's own error does not."""
+    """Names the file in the error about a full disk, which the system does not name."""
     try:
         yield
     except OSError as error:
@@ -146,7 +145,7 @@ def naming(path: Path | str) -> Iterator[None]:
 
 
 def cache_folder() -> Path:
-    """Folder of fetched files: ``FAIRGRAD_CACHE``, or the platform's usual place for caches."""
+    """The folder of downloaded files: ``FAIRGRAD_CACHE``, or the platform's default for caches."""
     named = os.environ.get("FAIRGRAD_CACHE", "")
     if named:
         return Path(named).expanduser()

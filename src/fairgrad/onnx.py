@@ -49,8 +49,8 @@ def to_onnx(model: Any) -> onnx.ModelProto:
 
     Its input is ``X``, (rows, features), as float32 or float64, whichever the model computes in.
     Its outputs are ``label``, (rows,), and ``probabilities``, (rows, classes): those of `predict`
-    and `predict_proba`. Write it with ``onnx.save(to_onnx(model), "model.onnx")``. The graph has no
-    multipliers and other values that only training needs.
+    and `predict_proba`. Write it with ``onnx.save(to_onnx(model), "model.onnx")``. The graph
+    contains no multipliers or other values that only training needs.
 
     `FairDecisionClassifier` is exported if its model is one of those listed below, or logistic
     regression. All may be the last step of a pipeline whose other steps are `StandardScaler`,
@@ -65,7 +65,7 @@ def to_onnx(model: Any) -> onnx.ModelProto:
 
     Args:
         model: a fitted `FairGradClassifier`, `FairGradLGBMClassifier`, `FairGradXGBClassifier` or
-            `FairDecisionClassifier`, or a pipeline that ends in one.
+            `FairDecisionClassifier`, or a pipeline whose last step is one of these.
 
     Raises:
         TypeError: if the model has another type.
@@ -87,13 +87,13 @@ def to_onnx(model: Any) -> onnx.ModelProto:
     """
     last = model[-1] if isinstance(model, Pipeline) else model
     if not hasattr(last, "fairness_measure"):
-        raise _not_known(last)
+        raise _unsupported(last)
     check_is_fitted(last)
     graph = GraphWriter()
     # In a pipeline the steps before XGBoost compute in double precision.
     dtype = np.dtype(np.float64) if model is not last and _is_xgboost(last) else _precision(last)
     scores = graph.scores(model, "X", dtype)
-    if type(last).__name__ != "FairDecisionClassifier":  # it writes them itself
+    if type(last).__name__ != "FairDecisionClassifier":  # it writes its probabilities itself
         graph.probabilities(scores, len(last.classes_), result="probabilities")
     graph.label(scores, np.asarray(last.classes_), _precision(last))
     return graph.finish(model, last, dtype)
@@ -111,7 +111,7 @@ def _precision(model: Any) -> np.dtype[Any]:
     return np.dtype(np.float32 if _is_xgboost(last) else np.float64)
 
 
-def _not_known(model: Any) -> TypeError:
+def _unsupported(model: Any) -> TypeError:
     fair = [name for name in WRITERS if name != "LogisticRegression"]
     return TypeError(f"model: expected one of {', '.join(fair)}, got {type(model).__name__}.")
 
@@ -160,7 +160,7 @@ class GraphWriter:
             model = model[-1]
         kinds = [cls.__name__ for cls in type(model).__mro__ if cls.__name__ in WRITERS]
         if not kinds:
-            raise _not_known(model)
+            raise _unsupported(model)
         return WRITERS[kinds[0]](model, self, self.cast(x, dtype, _precision(model)))
 
     def cast(self, name: str, dtype: np.dtype[Any], wanted: np.dtype[Any]) -> str:
@@ -282,7 +282,7 @@ class GraphWriter:
         return self.add("Concat", *both, result=result, axis=1)
 
     def label(self, scores: str, classes: NDArray[Any], dtype: np.dtype[Any]) -> None:
-        """Adds the label; of two classes, the second one if the margin is above 0."""
+        """Adds the label; with two classes, the second if the margin is above 0."""
         if len(classes) == 2:
             above = self.add("Greater", scores, self.constant(np.zeros(1, dtype)))
             index = self.add("Cast", above, to=onnx.TensorProto.INT64)
@@ -394,7 +394,7 @@ def _write_trees(
     """Adds the sums of the trees' leaves and `base`; tree i belongs to score i mod scores.
 
     A node is the score of a leaf, or (feature, value, whether missing values go left, left, right):
-    rows with ``X[feature] <= value`` (or ``<``) go to the left node, others to the right one.
+    rows with ``X[feature] <= value`` (or ``<``) go to the left node, others to the right node.
     """
     nodes: list[tuple[int, float, bool, int, int, int, int]] = []
     leaves: list[tuple[int, float]] = []
@@ -471,8 +471,8 @@ def _write_decisions(model: Any, graph: GraphWriter, x: str) -> str:
     scores = []
     if model.fairness_measure is None:
         scores = [graph.add("MatMul", label, graph.constant(-costs))]
-    for models, pull in zip(model.cell_models_, model.pulls_, strict=False):  # maybe none
-        by_label = costs.T[:, :, None] / n_sets + as_costs(pull)  # (L, L, G): l, y, r
+    for models, extra in zip(model.cell_models_, model.pulls_, strict=False):  # no models: no loop
+        by_label = costs.T[:, :, None] / n_sets + as_costs(extra)  # (L, L, G): l, y, r
         for place, within in enumerate(models):
             worth = graph.constant(-by_label[:, place, within.classes_].T)
             factor = graph.add("MatMul", _doubled(within, graph, x), worth)

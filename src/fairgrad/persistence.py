@@ -53,7 +53,7 @@ TYPES = {
 }
 """The tag in files of each type that a file may contain -> the module and name of its class now.
 
-Tags never change. Only classes whose construction merely sets attributes are allowed, no functions.
+Tags never change. Only classes whose construction does no more than set attributes are allowed.
 """
 
 ALSO_TRUSTED = (
@@ -62,9 +62,9 @@ ALSO_TRUSTED = (
     "sklearn.compose._column_transformer._RemainderColsList",
     "sklearn.compose._column_transformer.make_column_selector",
 )
-"""Trusted besides what skops trusts: NumPy's arrays and numbers, Python's plain values and
-containers, and scikit-learn's estimators except trees, whose indices are not checked in predict.
-Selectors of columns contain types of numbers."""
+"""Trusted in addition to the types that skops trusts: NumPy's arrays and numbers, Python's plain
+values and containers, and scikit-learn's estimators except trees, whose indices are not checked in
+predict. Selectors of columns contain types of numbers."""
 
 HEADER = "fairgrad.json"
 MAX_UNPACKED, MAX_RATIO = 2**28, 200
@@ -72,7 +72,8 @@ MAX_UNPACKED, MAX_RATIO = 2**28, 200
 limit applies. It stops files that are made to fill the memory."""
 
 MAX_JSON = 2**24
-"""The most bytes of a JSON part, enough for 30,000 texts. Parsed, three bytes ``{},`` become 72."""
+"""The most bytes of a JSON file in an archive, enough for 30,000 texts. Parsed, the three bytes
+``{},`` become 72."""
 
 SEAL, SEALED = b"fairgrad sha256 ", 64
 """The text before the checksum, and the checksum's length; both are the archive's comment."""
@@ -91,13 +92,13 @@ class RefusedFileError(ValueError):
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> Path:
-    """Writes a fitted model to a file; an existing file is replaced only by a complete one.
+    """Writes a fitted model to a file; an existing file is replaced only by a complete file.
 
-    The file has plain values and arrays. Metadata requests (``set_fit_request``) are not saved.
+    Files contain plain values and arrays. Metadata requests (``set_fit_request``) are not saved.
 
     Args:
         model: a fitted `FairGradClassifier`, `FairDecisionClassifier`, `FairGradLGBMClassifier` or
-            `FairGradXGBClassifier`, or a scikit-learn Pipeline or estimator with one in it.
+            `FairGradXGBClassifier`, or a scikit-learn Pipeline or estimator that contains one.
         path: the file; by convention it ends in ``.skops``.
 
     Raises:
@@ -169,7 +170,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     """
     data = Path(path).read_bytes()
     content, seal = data[:-SEALED], data[-SEALED:]
-    is_sealed = content.endswith(SEAL)  # all but the oldest files
+    is_sealed = content.endswith(SEAL)  # the oldest files have no checksum
     if is_sealed and hashlib.sha256(content).hexdigest().encode() != seal:
         raise ValueError(
             f"path: {path} is damaged: it has changed since it was written (its checksum differs). "
@@ -318,7 +319,7 @@ def _packed(value: Any, copies: dict[int, Any]) -> Any:
 
 
 def _unpack(model: Any) -> None:
-    """Restores the trees of all estimators within a loaded one, in place."""
+    """Restores the trees of a loaded estimator and of all estimators in it, in place."""
     seen: set[int] = set()
     waiting = [model]
     while waiting:

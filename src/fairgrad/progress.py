@@ -16,9 +16,9 @@ PATIENCE = 2.0
 
 
 class ProgressBar:
-    """Shows how much of some work is done, how long it will take, and what the caller says of it.
+    """Shows how much work is done, how long the rest will take, and a text of the caller.
 
-    `enabled` True shows the bar at once, False never, None on a terminal when the work lasts.
+    `enabled`: True shows the bar at once, False never, None on a terminal if the work takes long.
     """
 
     def __init__(self, total: float, *, enabled: bool | None, unit: str = "epochs") -> None:
@@ -29,7 +29,7 @@ class ProgressBar:
 
     @property
     def is_shown(self) -> bool:
-        """Whether the bar is there already."""
+        """Whether the bar is shown already."""
         return self._bar is not None
 
     def __iter__(self) -> Iterator[int]:
@@ -48,7 +48,7 @@ class ProgressBar:
             self._bar.stop()
 
     def update(self, done: float) -> None:
-        """Shows that so much is done; 0 if that is not known."""
+        """Shows how much is done; 0 if that is not known."""
         took = time.monotonic() - self._started
         if self._bar is None and (took > PATIENCE if self.enabled is None else self.enabled):
             self._show()
@@ -65,7 +65,7 @@ class ProgressBar:
         if self.enabled is None and not console.is_terminal:
             self.enabled = False
             return
-        # Rich's own column of the time that is left has no estimate before the second unit.
+        # Rich's column for the remaining time has no estimate before the second unit.
         columns = Progress.get_default_columns()[:-1]
         self._bar = Progress(*columns, "{task.fields[text]}", console=console)
         self._bar.add_task(self.unit, total=self.total, text=self.text)

@@ -1,7 +1,7 @@
-"""Signs that not every terminal can show, and what stands in for them.
+"""Replaces characters that a terminal cannot show.
 
-A pipe on Windows takes cp1252, a bare server ASCII: what they cannot hold is written with signs
-that they can, and a user's name letter by letter as its code, so that nothing is lost or fails.
+A pipe on Windows takes cp1252, a minimal server ASCII. Known signs are replaced by similar ones
+and other characters, as in a user's name, by their codes. Nothing is lost and nothing fails.
 """
 
 from __future__ import annotations

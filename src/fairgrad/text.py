@@ -1,6 +1,6 @@
-"""Sections of text and tables as plain data, and how a terminal, Markdown or a notebook shows them.
+"""Sections of text and tables as plain data, shown on a terminal, as Markdown or in a notebook.
 
-On a terminal a table fits the width there is and never cuts a name. If there is little room, its
+On a terminal, a table fits the available width and never cuts a name. If there is little room, its
 texts wrap; if there is too little for that, each of its rows becomes a record, one figure per line.
 """
 
@@ -71,7 +71,7 @@ class Block(NamedTuple):
     is_warning: bool = False
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Draws it as wide as the console is; of a block that is a chart alone, nothing."""
+        """Draws it as wide as the console; a block with only a chart draws nothing."""
         if self.columns or self.sentences:
             yield Text("")
         if self.columns:
@@ -142,12 +142,12 @@ class Block(NamedTuple):
 
 
 class Section(NamedTuple):
-    """A part of what an audit says.
+    """A section of an audit.
 
     Attributes:
-        key: names it for programs and links.
-        title: for people.
-        sentences: below the title.
+        key: its name for programs and links.
+        title: its heading.
+        sentences: below the heading.
         blocks: tables and charts.
     """
 
@@ -162,8 +162,8 @@ class Paragraph:
     """A sentence, as the console can show it.
 
     Attributes:
-        text: what it says.
-        style: rich's name of its style.
+        text: the sentence.
+        style: the name of its style in rich.
     """
 
     text: str
@@ -175,7 +175,7 @@ class Paragraph:
 
 
 def _shown(cell: str, console: Console) -> Text:
-    """A cell without signs that steer the terminal, or that it cannot show; verdicts in colour."""
+    """A cell, with verdicts in colour and without characters that the terminal cannot show."""
     style = STYLES.get(cell[:1], "") if cell[1:2] == " " else ""
     encoded = printable(cell).encode(console.encoding, errors=HANDLER)
     return Text(encoded.decode(console.encoding), style=style)
@@ -200,7 +200,7 @@ class ShownAndWritten(ABC):
     @property
     @abstractmethod
     def sections(self) -> Sequence[Section]:
-        """What it says, in the order in which readers need it."""
+        """The sections, in the order in which readers need them."""
 
     @property
     def brief(self) -> Section:
@@ -254,18 +254,18 @@ def as_markdown(section: Section) -> str:
     """A section for a model card."""
     sign = section.title[:1] if section.title[:1] in STYLES else ""
     opening = " ".join([sign, *map(escape, section.sentences)]).strip()
-    parts = ["## Fairness audit", f"**{opening}**"]
+    paragraphs = ["## Fairness audit", f"**{opening}**"]
     for block in section.blocks:
-        parts.append(f"### {escape(block.title)}")
+        paragraphs.append(f"### {escape(block.title)}")
         if block.columns:
             rows, more = block.few_rows()
             cells = [[escape(cell) for cell in line] for line in (block.columns, *rows)]
             cells.insert(1, ["---"] * len(block.columns))
-            parts.append("\n".join(f"| {' | '.join(line)} |" for line in cells))
-            parts += [more] if more else []
+            paragraphs.append("\n".join(f"| {' | '.join(line)} |" for line in cells))
+            paragraphs += [more] if more else []
         if block.sentences:
-            parts.append("\n".join(f"- {escape(sentence)}" for sentence in block.sentences))
-    return "\n\n".join(parts) + "\n"
+            paragraphs.append("\n".join(f"- {escape(sentence)}" for sentence in block.sentences))
+    return "\n\n".join(paragraphs) + "\n"
 
 
 def as_html(section: Section, picture: str = "") -> str:
@@ -276,18 +276,18 @@ def as_html(section: Section, picture: str = "") -> str:
         picture: a chart as SVG.
     """
     colour = COLOURS.get(section.title[:1], INK)
-    parts = [
+    elements = [
         f'<strong style="color:{colour};font-size:1.3em">{html.escape(section.title)}</strong>'
     ]
-    parts += [_html_paragraph(sentence) for sentence in section.sentences]
-    parts.append(picture)
+    elements += [_html_paragraph(sentence) for sentence in section.sentences]
+    elements.append(picture)
     for block in section.blocks:
         if block.columns and not picture:
-            parts.append(_html_table(block))
+            elements.append(_html_table(block))
         elif not block.columns:
-            parts += [_html_paragraph(sentence) for sentence in block.sentences]
+            elements += [_html_paragraph(sentence) for sentence in block.sentences]
     style = f"max-width:760px;background:{PAPER};color:{INK};padding:8px 12px"
-    return f'<div style="{style}">{"".join(parts)}</div>'
+    return f'<div style="{style}">{"".join(elements)}</div>'
 
 
 def _html_paragraph(sentence: str) -> str:

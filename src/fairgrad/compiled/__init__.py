@@ -25,23 +25,23 @@ Result = TypeVar("Result")
 
 
 def on_cpu(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """Lets a function make its tensors on the CPU, whatever ``torch.set_default_device`` said.
+    """Lets a function make its tensors on the CPU, whatever the default device is.
 
     The context is entered only if it is needed, as it makes every operation slower.
     """
 
     @wraps(function)
-    def there(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+    def with_cpu(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
         if torch.get_default_device().type == "cpu":
             return function(*args, **kwargs)
         with torch.device("cpu"):
             return function(*args, **kwargs)
 
-    return there
+    return with_cpu
 
 
 def _load() -> Any:
-    """The compiled module, unless it is older than the C files beside it, as after a pull."""
+    """The compiled module; None if it was built from other C files than those beside it."""
     try:
         module = import_module("fairgrad.compiled._step")
     except ImportError:  # there was no compiler
@@ -67,19 +67,19 @@ is_compiled = compiled_code is not None
 
 
 def prepare(constants: dual.Constants, lookup: CellLookup | None = None) -> tuple[Any, Any]:
-    """`fairgrad.dual.step` for one problem, as compiled steps and epochs take it.
+    """Prepares one problem for compiled steps and epochs, which compute `fairgrad.dual.step`.
 
     Args:
         constants: NumPy arrays.
         lookup: finds the cells of batches; linear epochs need none.
 
     Returns:
-        The problem, and the memory that it reads; both have to be kept while it is used.
+        The problem, and the memory that it reads; keep both while the problem is used.
     """
     n_sides, n_levels = constants.bound.shape
     n_cells, auto = len(constants.per_share), constants.auto
-    # From one entry to the next, row and cell mostly grow by 1 in this order: loops over such
-    # diagonals look up neither. Levels of a block mostly stand together, too.
+    # In this order, row and cell mostly grow by 1 from one entry to the next, so that loops over
+    # such diagonals look up neither. Levels of a block are mostly adjacent, too.
     order = np.lexsort((constants.row, constants.cell - constants.row))
     row, cell, place = constants.row[order], constants.cell[order], np.arange(len(order))
     diagonals, blocks = _runs(row - place, cell - place), _runs(constants.block)
@@ -87,10 +87,10 @@ def prepare(constants: dual.Constants, lookup: CellLookup | None = None) -> tupl
     if lookup is not None:
         n_slots, n_columns = lookup.n_slots, len(lookup.columns)
         for table in (lookup.label, lookup.joint, *lookup.columns):
-            # The memory of a detached buffer stays as it is even if the buffer gets another.
-            own = torch.empty(0) if table is None else lookup.get_buffer(table.name).detach()
-            tables.append((0 if table is None else table.first, len(own), own.data_ptr()))
-            entries.append(own)
+            # A detached buffer keeps its memory even if the buffer is replaced.
+            values = torch.empty(0) if table is None else lookup.get_buffer(table.name).detach()
+            tables.append((0 if table is None else table.first, len(values), values.data_ptr()))
+            entries.append(values)
     floor = -np.inf if constants.floor is None else constants.floor
     ceiling = np.inf if constants.ceiling is None else constants.ceiling
     # These two are the same in all cells of a problem.
@@ -133,7 +133,7 @@ def prepare(constants: dual.Constants, lookup: CellLookup | None = None) -> tupl
 
 
 def _runs(*keys: Ints) -> Ints:
-    """(R, 2) the first place of each run in which no key changes, and how long it is."""
+    """(R, 2) the start and the length of each run in which no key changes."""
     starts = np.ones(len(keys[0]), dtype=bool)
     starts[1:] = np.any([key[1:] != key[:-1] for key in keys], axis=0)
     first = np.flatnonzero(starts)
