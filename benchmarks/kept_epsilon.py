@@ -1,12 +1,12 @@
-"""Is epsilon kept on whole tables, whatever their size, and is a larger one never the worse?
+"""Is epsilon kept on whole tables of any size, and is a larger epsilon never worse?
 
     python benchmarks/kept_epsilon.py [--tables law nursery] [--out results]
 
 `FairGradClassifier` with its defaults is fitted to all rows of the tables of strangers.py, for five
-epsilons, without and with the sensitive values as inputs, and judged on the same rows: epsilon is a
-promise about these. A fit keeps epsilon if no level is further than 0.005 beyond it, and is of use
-if no label for everybody is as accurate and as fair. Epsilons are in order if none of them is
-fairer, by 0.003, than a smaller one and less accurate by as much.
+epsilons, without and with the sensitive values as inputs, and judged on the same rows, because
+epsilon is a promise about these. A fit keeps epsilon if no level exceeds it by more than 0.005. It
+is useful if no single label for everybody is as accurate and as fair. Epsilons are in order if no
+larger epsilon gives a model that is fairer by 0.003 and less accurate by 0.003.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MEASURES = (
 
 
 def fit(table: StrangerTable, measure: str, epsilon: float, *, aware: bool) -> dict[str, Any]:
-    """What was asked for and what came out."""
+    """The figures of one fit."""
     model = FairGradClassifier(
         measure,
         epsilon=epsilon,
@@ -63,8 +63,8 @@ def fit(table: StrangerTable, measure: str, epsilon: float, *, aware: bool) -> d
         "accuracy": round(accuracy, 4),
         "worst": round(worst, 4),
         "kept": worst <= epsilon + REACHED,
-        "of_use": not any(a >= accuracy and w <= worst for a, _, w in constants),
-        "warned": any(issubclass(one.category, FairnessWarning) for one in caught),
+        "useful": not any(a >= accuracy and w <= worst for a, _, w in constants),
+        "warned": any(issubclass(w.category, FairnessWarning) for w in caught),
         "seconds": round(seconds, 2),
     }
 
@@ -79,17 +79,17 @@ def in_order(fits: list[dict[str, Any]]) -> bool:
 
 
 def summary(rows: pd.DataFrame) -> pd.DataFrame:
-    """By inputs: how many fits, and which share of them is as promised."""
-    good = rows["kept"] & rows["of_use"]
+    """By inputs: the number of fits, and the share of them that is as promised."""
+    good = rows["kept"] & rows["useful"]
     rows = rows.assign(good=good, silent=~good & ~rows["warned"])
-    found = rows.groupby("inputs", sort=False).agg(
+    shares = rows.groupby("inputs", sort=False).agg(
         fits=("kept", "size"),
         kept=("kept", "mean"),
-        kept_and_of_use=("good", "mean"),
-        neither_nor_said=("silent", "mean"),
+        kept_and_useful=("good", "mean"),
+        failed_without_warning=("silent", "mean"),
         epsilons_in_order=("in_order", "mean"),
     )
-    return found.round(3).reset_index()
+    return shares.round(3).reset_index()
 
 
 def main() -> None:
@@ -107,14 +107,14 @@ def main() -> None:
             for inputs in ("blind", "aware"):
                 fits = [fit(table, measure, e, aware=inputs == "aware") for e in EPSILONS]
                 unit = {"table": name, "rows": len(table.y), "measure": measure, "inputs": inputs}
-                rows += [{**unit, **own, "in_order": in_order(fits)} for own in fits]
-                shown = (f"{own['epsilon']:g}: {own['accuracy']}/{own['worst']}" for own in fits)
+                rows += [{**unit, **f, "in_order": in_order(fits)} for f in fits]
+                shown = (f"{f['epsilon']:g}: {f['accuracy']}/{f['worst']}" for f in fits)
                 print(name, measure, inputs, *shown, sep="  ", flush=True)
-    found = pd.DataFrame(rows)
-    print(summary(found).to_string(index=False))
+    table = pd.DataFrame(rows)
+    print(summary(table).to_string(index=False))
     if asked.out:
-        write_whole(asked.out / "kept_epsilon.csv", found.to_csv(index=False))
-        write_whole(asked.out / "kept_epsilon_summary.csv", summary(found).to_csv(index=False))
+        write_whole(asked.out / "kept_epsilon.csv", table.to_csv(index=False))
+        write_whole(asked.out / "kept_epsilon_summary.csv", summary(table).to_csv(index=False))
 
 
 if __name__ == "__main__":

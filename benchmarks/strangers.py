@@ -1,24 +1,24 @@
-"""What the defaults reach on tables nobody tuned for: epsilon, accuracy, rivals, warnings.
+"""Tests the defaults on tables that were not used for tuning, beside other methods.
 
     python benchmarks/strangers.py run [--tables law nursery] [--methods ...]
     python benchmarks/strangers.py summary
     python benchmarks/strangers.py groups
 
 `run` fits every method for every table, measure and epsilon, without and with the sensitive values
-as inputs, to four fifths of the rows and at most 6,000, and judges it on these and on others, at
-most 20,000. Every method has its defaults; what is chosen, is chosen on training rows. A row is
-written as soon as it is done, and what is in the file is not fitted again: stop and start as you
-like, or delete rows to redo them.
-`summary` prints and writes, for each method, how often epsilon is kept on the rows of the fit and
+as inputs. It fits to four fifths of the rows, at most 6,000, and judges the model on these rows and
+on at most 20,000 others. Every method has its defaults; choices are made on training rows. A row is
+written as soon as it is done and is not fitted again, so a run can be interrupted and resumed.
+Delete rows to repeat them.
+`summary` prints and writes, for each method, how often epsilon is kept on the training rows, and
 how often another method with the same inputs and the same kind of model is better in both figures:
 in the means over the splits that both were fitted to.
 
 `groups` compares default fits with plain ones on tables with many and small groups, trained on all
-rows but those of the test: is the mean |F| on new rows above plain's by more than one standard
-error, is it at most half of plain's, and what does it cost?
+rows except the test rows: is the mean |F| on new rows above that of the plain model by more than
+one standard error, is it at most half of it, and what does it cost?
 
-What fairlearn's reduction and threshold optimiser predict is random. Their figures are those to be
-expected: accuracy and levels of the chances, not of one draw.
+fairlearn's reduction and threshold optimizer predict at random. Their figures are expected values,
+not those of one draw.
 """
 
 from __future__ import annotations
@@ -65,36 +65,36 @@ MOMENTS = {
     "demographic_parity": "DemographicParity",
     "accuracy_parity": "ErrorRateParity",
 }
-"""What fairlearn's reduction calls them."""
+"""Their names in fairlearn's reduction."""
 THRESHOLDS = {
     "equalized_odds": "equalized_odds",
     "equality_of_opportunity": "true_positive_rate_parity",
     "demographic_parity": "demographic_parity",
 }
-"""What fairlearn's ThresholdOptimizer calls those it has."""
+"""Their names in fairlearn's ThresholdOptimizer, which lacks one of them."""
 
 HIDDEN = (64, 32)
 TREES: dict[str, Any] = {"n_estimators": 100, "n_jobs": 1, "verbose": -1, "random_state": 0}
 TEST_SHARE, MOST_FIT, MOST_TEST = 0.2, 6_000, 20_000
-"""What is held out for the test, and how many rows are used at most, drawn from every cell."""
+"""The share held out for the test, and the largest numbers of rows, drawn from every cell."""
 REACHED = 0.005
-"""Epsilon is kept if the worst level on the rows of the fit is at most so much beyond it."""
+"""Epsilon is kept if the worst level on the training rows exceeds it by at most this."""
 MARGIN = 0.003
-"""Better is: by so much, in accuracy and in unfairness."""
+"""A model is better if it is better by this, in accuracy and in unfairness."""
 COSTLY, USEFUL = 0.02, 0.001
-"""A default fit should lose no more accuracy than the first against plain, and be more accurate
-than a constant by the second, or say so."""
+"""A default fit should lose at most the first in accuracy against the plain model, and be more
+accurate than a constant by the second, or warn."""
 KEYS = ["table", "measure", "inputs", "model", "method", "epsilon", "seed"]
 
 
 @dataclass(frozen=True, eq=False)
 class FittingProblem:
-    """A table's rows for the fit and for the test, and what a method may look at.
+    """The training and test rows of a table, and the inputs that a method may use.
 
     Attributes:
-        train: the rows of the fit.
-        test: other rows.
-        aware: whether models may look at the sensitive values.
+        train: training rows.
+        test: test rows.
+        aware: whether models may use the sensitive values.
         seed: of the split and of the methods.
     """
 
@@ -105,18 +105,18 @@ class FittingProblem:
 
     @cached_property
     def encoder(self) -> SensitiveEncoder:
-        """Sensitive values as features, for rivals: the columns that our own models get."""
+        """Encodes sensitive values for other methods, as our own models do."""
         return SensitiveEncoder.of(Groups.from_data(self.train.y, self.train.s))
 
     def inputs(self, rows: StrangerTable) -> NDArray[np.float64]:
-        """What a rival's model sees."""
+        """The features of another method's model."""
         if not self.aware:
             return rows.X
         return np.hstack([rows.X, self.encoder.encode(rows.s, len(rows.y))])
 
     @cached_property
     def plain(self) -> dict[str, Any]:
-        """By kind of model, those fitted already: several rivals start from the same."""
+        """The fitted plain models by kind; several methods start from the same one."""
         return {}
 
     def plain_model(self, kind: str) -> Any:
@@ -128,12 +128,11 @@ class FittingProblem:
 
 @dataclass(frozen=True, eq=False)
 class FittedMethod:
-    """How it predicts, and the worst level it says it has on the rows it was made fair on.
+    """A fitted method.
 
     Attributes:
-        predict: the labels of rows; of a method whose predictions are random, the chance that each
-            row gets label 1.
-        own_max: that level.
+        predict: predicts labels, or, if predictions are random, the chance of label 1 for each row.
+        own_max: the worst level by its own account, on the rows it used to enforce fairness.
         is_random: whether its predictions are random.
     """
 
@@ -152,28 +151,28 @@ def _learner(kind: str, seed: int = 0) -> Any:
 
 def fit_ours(problem: FittingProblem, model: Any) -> FittedMethod:
     """Fits one of our classifiers; aware ones encode the sensitive values by themselves."""
-    rows = problem.train
-    model.fit(rows.X, rows.y, sensitive_features=rows.s)
-    values = (lambda own: {"sensitive_features": own.s}) if problem.aware else (lambda _: {})
+    train = problem.train
+    model.fit(train.X, train.y, sensitive_features=train.s)
+    values = (lambda rows: {"sensitive_features": rows.s}) if problem.aware else (lambda _: {})
     return FittedMethod(
-        lambda own: model.predict(own.X, **values(own)), float(np.nanmax(np.abs(model.levels_)))
+        lambda rows: model.predict(rows.X, **values(rows)), float(np.nanmax(np.abs(model.levels_)))
     )
 
 
 def fairgrad(problem: FittingProblem, kind: str, measure: str, epsilon: float) -> FittedMethod:
-    """The method, by gradient or by boosting."""
-    asked = {
+    """FairGrad, by gradient or by boosting."""
+    settings = {
         "epsilon": epsilon,
         "use_sensitive": problem.aware,
         "y_desirable": problem.train.y_desirable,
     }
     if kind == "LightGBM":
-        return fit_ours(problem, FairGradLGBMClassifier(measure, **asked, **TREES))
+        return fit_ours(problem, FairGradLGBMClassifier(measure, **settings, **TREES))
     hidden = HIDDEN if kind == "network" else ()
     return fit_ours(
         problem,
         FairGradClassifier(
-            measure, **asked, hidden_layer_sizes=hidden, random_state=problem.seed, verbose=False
+            measure, **settings, hidden_layer_sizes=hidden, random_state=problem.seed, verbose=False
         ),
     )
 
@@ -197,30 +196,30 @@ def decision(problem: FittingProblem, kind: str, measure: str, epsilon: float) -
 def plain(problem: FittingProblem, kind: str, _: str, __: float) -> FittedMethod:
     """Accuracy alone."""
     model = problem.plain_model(kind)
-    return FittedMethod(lambda own: model.predict(problem.inputs(own)))
+    return FittedMethod(lambda rows: model.predict(problem.inputs(rows)))
 
 
 def reduction(
     problem: FittingProblem, kind: str, measure: str, epsilon: float
 ) -> FittedMethod | None:
-    """Fairlearn's ExponentiatedGradient; None where it cannot be asked."""
+    """Fairlearn's ExponentiatedGradient; None for problems that it does not support."""
     if len(np.unique(problem.train.y)) > 2 or kind == "network":
         return None
     bound = max(epsilon, 0.001)
     moment = getattr(reductions, MOMENTS[measure])(difference_bound=bound)
     learner = LogisticRegression(max_iter=1000) if kind == "linear" else LGBMClassifier(**TREES)
     model = reductions.ExponentiatedGradient(learner, moment, eps=bound)
-    rows = problem.train
-    scaling = StandardScaler().fit(problem.inputs(rows))
+    train = problem.train
+    scaling = StandardScaler().fit(problem.inputs(train))
 
-    def scaled(own: StrangerTable) -> Any:
-        return scaling.transform(problem.inputs(own))
+    def scaled(rows: StrangerTable) -> Any:
+        return scaling.transform(problem.inputs(rows))
 
-    model.fit(scaled(rows), rows.y.astype(int), sensitive_features=rows.group)
+    model.fit(scaled(train), train.y.astype(int), sensitive_features=train.group)
 
-    def chance(own: StrangerTable) -> NDArray[Any]:
-        found = model._pmf_predict(scaled(own))  # noqa: SLF001 - the chances have no public name
-        return np.asarray(found)[:, 1]
+    def chance(rows: StrangerTable) -> NDArray[Any]:
+        chances = model._pmf_predict(scaled(rows))  # noqa: SLF001 - there is no public method
+        return np.asarray(chances)[:, 1]
 
     return FittedMethod(chance, is_random=True)
 
@@ -228,10 +227,10 @@ def reduction(
 def threshold(
     problem: FittingProblem, kind: str, measure: str, epsilon: float
 ) -> FittedMethod | None:
-    """Fairlearn's ThresholdOptimizer, which needs the sensitive values; None for other cases."""
+    """Fairlearn's ThresholdOptimizer; None for problems that it does not support."""
     if not problem.aware or measure not in THRESHOLDS or len(np.unique(problem.train.y)) > 2:
         return None
-    rows, model = problem.train, problem.plain_model(kind)
+    train, model = problem.train, problem.plain_model(kind)
     optimizer = ThresholdOptimizer(
         estimator=model,
         constraints=THRESHOLDS[measure],
@@ -240,12 +239,12 @@ def threshold(
         # fairlearn has no slack for equalized odds: exact, whatever epsilon.
         tol=None if measure == "equalized_odds" else epsilon or None,
     )
-    optimizer.fit(problem.inputs(rows), rows.y.astype(int), sensitive_features=rows.group)
+    optimizer.fit(problem.inputs(train), train.y.astype(int), sensitive_features=train.group)
 
-    def chance(own: StrangerTable) -> NDArray[Any]:
-        values = {"sensitive_features": own.group}
-        found = optimizer._pmf_predict(problem.inputs(own), **values)  # noqa: SLF001 - as above
-        return np.asarray(found)[:, 1]
+    def chance(rows: StrangerTable) -> NDArray[Any]:
+        values = {"sensitive_features": rows.group}
+        chances = optimizer._pmf_predict(problem.inputs(rows), **values)  # noqa: SLF001 - as above
+        return np.asarray(chances)[:, 1]
 
     return FittedMethod(chance, is_random=True)
 
@@ -253,35 +252,35 @@ def threshold(
 def plug_in(
     problem: FittingProblem, kind: str, measure: str, epsilon: float
 ) -> FittedMethod | None:
-    """A threshold of its own for each group (Menon and Williamson, 2018; Zeng et al., 2022).
+    """One threshold per group (Menon and Williamson, 2018; Zeng et al., 2022).
 
-    Every group's rate is brought within epsilon of a common one, which is the one with the best
-    accuracy on the training rows. The rate is that of label 1: among all rows (demographic parity)
+    Every group's rate is brought within epsilon of a common rate, the one with the best accuracy on
+    the training rows. The rate is that of label 1: among all rows (demographic parity)
     or among rows of that label (equality of opportunity). Needs the sensitive values.
     """
     rates = {"demographic_parity": False, "equality_of_opportunity": True}
-    rows = problem.train
-    if not problem.aware or measure not in rates or len(np.unique(rows.y)) > 2:
+    train = problem.train
+    if not problem.aware or measure not in rates or len(np.unique(train.y)) > 2:
         return None
     model = problem.plain_model(kind)
-    score = model.predict_proba(problem.inputs(rows))[:, 1]
-    found: list[tuple[float, dict[str, float]]] = []
+    score = model.predict_proba(problem.inputs(train))[:, 1]
+    candidates: list[tuple[float, dict[str, float]]] = []
     for target in np.linspace(0.0, 1.0, 101):
         cuts = {}
-        for name in np.unique(rows.group):
-            own = rows.group == name
-            counted = score[own & (rows.y == 1)] if rates[measure] else score[own]
-            usual = float(np.mean(counted > 0.5))
-            rate = np.clip(usual, target - epsilon, target + epsilon)
-            is_usual = rate == usual
-            cuts[name] = 0.5 if is_usual else float(np.quantile(counted, 1.0 - np.clip(rate, 0, 1)))
-        cut = pd.Series(rows.group).map(cuts).to_numpy()
-        found.append((float(np.mean((score > cut) == rows.y)), cuts))
-    best = max(found, key=lambda pair: pair[0])[1]
+        for name in np.unique(train.group):
+            in_group = train.group == name
+            counted = score[in_group & (train.y == 1)] if rates[measure] else score[in_group]
+            plain_rate = float(np.mean(counted > 0.5))
+            rate = np.clip(plain_rate, target - epsilon, target + epsilon)
+            keeps = rate == plain_rate
+            cuts[name] = 0.5 if keeps else float(np.quantile(counted, 1.0 - np.clip(rate, 0, 1)))
+        cut = pd.Series(train.group).map(cuts).to_numpy()
+        candidates.append((float(np.mean((score > cut) == train.y)), cuts))
+    best = max(candidates, key=lambda pair: pair[0])[1]
 
-    def predict(own: StrangerTable) -> NDArray[Any]:
-        cut = pd.Series(own.group).map(best).fillna(0.5).to_numpy()
-        return (model.predict_proba(problem.inputs(own))[:, 1] > cut).astype(int)
+    def predict(rows: StrangerTable) -> NDArray[Any]:
+        cut = pd.Series(rows.group).map(best).fillna(0.5).to_numpy()
+        return (model.predict_proba(problem.inputs(rows))[:, 1] > cut).astype(int)
 
     return FittedMethod(predict)
 
@@ -295,14 +294,14 @@ METHODS: dict[str, Callable[..., Any]] = {
     "ExponentiatedGradient": reduction,
 }
 OURS = ("fairgrad", "decision")
-RIVALS = ("ThresholdOptimizer", "plug-in", "ExponentiatedGradient")
+OTHERS = ("ThresholdOptimizer", "plug-in", "ExponentiatedGradient")
 KINDS = ("linear", "network", "LightGBM")
 FITS = (("linear", "fairgrad"), ("LightGBM", "decision"))
 """What `groups` fits: the default estimator, and what the program does with trees."""
 
 
 class ResultFile:
-    """A table of results that grows row by row; each time it is written whole."""
+    """A table of results that grows row by row; the whole file is written each time."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -313,11 +312,11 @@ class ResultFile:
 
     @staticmethod
     def key(row: dict[str, Any]) -> tuple[Any, ...]:
-        """What tells rows apart."""
+        """The values that identify a row."""
         return tuple(str(row[name]) for name in KEYS)
 
     def add(self, row: dict[str, Any]) -> None:
-        """Keeps a row, on disk too."""
+        """Adds a row and writes the file."""
         self.rows[self.key(row)] = row
         write_whole(self.path, pd.DataFrame([*self.rows.values()]).to_csv(index=False))
 
@@ -327,11 +326,11 @@ def figures(
 ) -> tuple[float, float, float]:
     """Accuracy, mean and largest gap of the groups that are large enough to be judged.
 
-    Those of chances are the figures of rows that get label 1 with such a weight, and else label 0.
+    With chances, each row counts with label 1 and with label 0, weighted by their chances.
     """
-    own = group_rows(rows.y, rows.s)
-    size = np.bincount(own.group, minlength=own.groups.n_groups)
-    large = judged_groups(size)[own.group]
+    grouped = group_rows(rows.y, rows.s)
+    size = np.bincount(grouped.group, minlength=grouped.groups.n_groups)
+    large = judged_groups(size)[grouped.group]
     y, s, weight = rows.y, rows.s.where(pd.Series(large), None), None
     if is_random:
         predicted = np.clip(predicted, 0.0, 1.0)  # fairlearn's sums are off by rounding
@@ -348,7 +347,7 @@ def figures(
 def judged_fit(
     problem: FittingProblem, kind: str, method: str, measure: str, epsilon: float
 ) -> dict[str, Any] | None:
-    """Fits, predicts, and says what came out; None where the method cannot do it."""
+    """Fits, predicts and returns the figures; None if the method does not support the problem."""
     started = time.process_time()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -357,13 +356,12 @@ def judged_fit(
             seconds = time.process_time() - started
             if fitted is None:
                 return None
-            found = [(rows, fitted.predict(rows)) for rows in (problem.train, problem.test)]
-        except Exception as error:  # noqa: BLE001 - what fails is a result, too
+            predictions = [(rows, fitted.predict(rows)) for rows in (problem.train, problem.test)]
+        except Exception as error:  # noqa: BLE001 - a failure is a result, too
             return {"error": f"{type(error).__name__}: {error}"[:200]}
-    own = [str(one.message) for one in caught if _is_ours(one.category, str(one.message))]
     fit, test = (
         figures(rows, np.asarray(predicted), measure, is_random=fitted.is_random)
-        for rows, predicted in found
+        for rows, predicted in predictions
     )
     counts = pd.Series(problem.train.y).value_counts()
     return {
@@ -375,20 +373,27 @@ def judged_fit(
         "max": round(test[2], 4),
         "constant": round(float(np.mean(problem.test.y == counts.index[0])), 4),
         "seconds": round(seconds, 2),
-        "warnings": " | ".join(dict.fromkeys(own))[:400] if method in OURS else "",
+        "warnings": _our_warnings(caught) if method in OURS else "",
         "error": "",
     }
 
 
-def _is_ours(category: type[Warning], message: str) -> bool:
-    """Whether a warning is one of fairgrad's, not one of a library below."""
-    if category.__module__.startswith("fairgrad"):
-        return True
-    return category is UserWarning and not message.startswith("X does not have valid")
+def _our_warnings(caught: list[warnings.WarningMessage]) -> str:
+    """The texts of fairgrad's warnings, without those of libraries that it uses."""
+    texts = [
+        str(warning.message)
+        for warning in caught
+        if warning.category.__module__.startswith("fairgrad")
+        or (
+            warning.category is UserWarning
+            and not str(warning.message).startswith("X does not have valid")
+        )
+    ]
+    return " | ".join(dict.fromkeys(texts))[:400]
 
 
 def split(table: StrangerTable, seed: int) -> tuple[StrangerTable, StrangerTable]:
-    """Rows of the fit and of the test, with the same share of every cell."""
+    """Training and test rows, with the same share of every cell."""
     cell = group_rows(table.y, table.s).cell()
     fit, test = hold_out(cell, max(TEST_SHARE, 1.0 - MOST_FIT / len(cell)), seed)
     spare = max(0.0, 1.0 - MOST_TEST / len(test))
@@ -396,7 +401,7 @@ def split(table: StrangerTable, seed: int) -> tuple[StrangerTable, StrangerTable
 
 
 def units(asked: argparse.Namespace) -> Iterator[tuple[FittingProblem, dict[str, Any]]]:
-    """What is to be fitted, one table in memory at a time."""
+    """Everything to fit, with one table in memory at a time."""
     for name in asked.tables:
         table = TABLES[name](asked.data)
         for seed in range(asked.splits):
@@ -408,22 +413,22 @@ def units(asked: argparse.Namespace) -> Iterator[tuple[FittingProblem, dict[str,
                     for method in asked.methods:
                         for measure in asked.measures:
                             for epsilon in [np.inf] if method == "plain" else asked.epsilons:
-                                own = {"measure": measure, "model": kind, "method": method}
-                                yield problem, {**common, **own, "epsilon": float(epsilon)}
+                                names = {"measure": measure, "model": kind, "method": method}
+                                yield problem, {**common, **names, "epsilon": float(epsilon)}
 
 
 def run(asked: argparse.Namespace) -> None:
-    """Fits what the file does not have yet."""
+    """Fits everything that is not in the file yet."""
     results = ResultFile(asked.out / "strangers.csv")
     for problem, unit in units(asked):
         if results.key(unit) in results.rows:
             continue
         of_unit = (unit[name] for name in ("model", "method", "measure", "epsilon"))
-        found = judged_fit(problem, *of_unit)
-        if found is None:
+        fit = judged_fit(problem, *of_unit)
+        if fit is None:
             continue
-        results.add({name: unit[name] for name in KEYS} | found)
-        shown = {key: value for key, value in found.items() if key != "constant"}
+        results.add({name: unit[name] for name in KEYS} | fit)
+        shown = {key: value for key, value in fit.items() if key != "constant"}
         print(*(unit[name] for name in KEYS), shown, flush=True)
 
 
@@ -443,8 +448,8 @@ def many_groups(asked: argparse.Namespace) -> None:
             for (kind, method), measure in product(FITS, asked.measures):
                 key = (table, measure, kind, method, seed)
                 if kind in asked.models and tuple(map(str, key)) not in known:
-                    found = beside_plain(problem, kind, method, measure)
-                    done.append(dict(zip(keys, key, strict=True)) | found)
+                    fit = beside_plain(problem, kind, method, measure)
+                    done.append(dict(zip(keys, key, strict=True)) | fit)
                     print(done[-1], flush=True)
                     write_whole(path, pd.DataFrame(done).to_csv(index=False))
     summary = group_summary(pd.DataFrame(done))
@@ -463,10 +468,10 @@ def group_summary(fits: pd.DataFrame) -> pd.DataFrame:
     means = cells[["accuracy", "plain_accuracy", "unfairness", "plain_unfairness", "error", "max"]]
     table = means.mean().round(4).join(cells[["groups", "smallest"]].min())
     stated, lost = cells["stated"].all(), table["plain_accuracy"] - table["accuracy"]
-    table["not less fair"] = table["unfairness"] <= table["plain_unfairness"] + table["error"]
+    table["not_less_fair"] = table["unfairness"] <= table["plain_unfairness"] + table["error"]
     halved = table["unfairness"] <= table["plain_unfairness"] / 2
     table["halved"] = halved.where(table["plain_unfairness"] > 0.05, "")
-    table["2 points or stated"] = (lost <= COSTLY) | stated
+    table["2_points_or_stated"] = (lost <= COSTLY) | stated
     return table.assign(splits=cells.size()).reset_index()
 
 
@@ -480,10 +485,10 @@ def beside_plain(problem: FittingProblem, kind: str, method: str, measure: str) 
         fitted = METHODS[method](problem, kind, measure, EPSILONS[0])
         label = fitted.predict(problem.test)
     fair = figures(problem.test, label, measure)
-    usual = problem.plain_model(kind).predict(problem.inputs(problem.test))
-    plain = figures(problem.test, usual, measure)
+    plain_label = problem.plain_model(kind).predict(problem.inputs(problem.test))
+    plain = figures(problem.test, plain_label, measure)
     rows = problem.test
-    frame = rows.s.assign(y=rows.y, fair=label, plain=usual)
+    frame = rows.s.assign(y=rows.y, fair=label, plain=plain_label)
     alike = frame.value_counts(dropna=False).rename("n").reset_index()
     rng, columns, gains = np.random.default_rng(0), [*rows.s], []
     for n in rng.multinomial(alike["n"].sum(), alike["n"] / alike["n"].sum(), size=200):
@@ -492,7 +497,6 @@ def beside_plain(problem: FittingProblem, kind: str, method: str, measure: str) 
         gain = [figures(sample, drawn[name].to_numpy(), measure)[1] for name in ("fair", "plain")]
         gains.append(gain[0] - gain[1])
     sizes = pd.Series(problem.train.group).value_counts()
-    own = [str(one.message) for one in caught if _is_ours(one.category, str(one.message))]
     return {
         "rows": len(problem.train.y),
         "groups": len(sizes),
@@ -503,16 +507,16 @@ def beside_plain(problem: FittingProblem, kind: str, method: str, measure: str) 
         "plain_unfairness": round(plain[1], 4),
         "error": round(float(np.std(gains, ddof=1)), 4),
         "max": round(fair[2], 4),
-        "warnings": " | ".join(dict.fromkeys(own))[:400],
+        "warnings": _our_warnings(caught),
     }
 
 
-def is_beaten(own: pd.DataFrame, other: pd.DataFrame) -> bool:
+def is_beaten(fits: pd.DataFrame, other: pd.DataFrame) -> bool:
     """Whether another method is better by the margin, both in accuracy and in unfairness.
 
-    These are rows of one cell, one per split; means over the splits that both have are compared.
+    Both have the rows of one case, one per split. Means over their common splits are compared.
     """
-    both = own.merge(other, on="seed", suffixes=("", "_other"))
+    both = fits.merge(other, on="seed", suffixes=("", "_other"))
     return bool(
         len(both)
         and both["accuracy_other"].mean() >= both["accuracy"].mean() + MARGIN
@@ -528,32 +532,31 @@ def summary(asked: argparse.Namespace) -> None:
     numbers = ["fit_max", "own_max", "accuracy", "unfairness", "max", "constant", "seconds"]
     results[numbers] = results[numbers].apply(pd.to_numeric)
     results["kept"] = results["fit_max"] <= results["epsilon"] + REACHED
-    results["kept by its own levels"] = results["own_max"] <= results["epsilon"] + REACHED
-    found = []
-    for (kind, method, inputs), own in results[results["method"] != "plain"].groupby(
+    results["own_kept"] = results["own_max"] <= results["epsilon"] + REACHED
+    rows = []
+    for (kind, method, inputs), fits in results[results["method"] != "plain"].groupby(
         ["model", "method", "inputs"], sort=False
     ):
         same = results[(results["model"] == kind) & (results["inputs"] == inputs)]
         keys = ["table", "measure", "epsilon"]
-        beaten = pd.DataFrame([_beaten(cell, same) for _, cell in own.groupby(keys, sort=False)])
-        found.append(
+        beaten = pd.DataFrame([_beaten(case, same) for _, case in fits.groupby(keys, sort=False)])
+        is_ours = method in OURS
+        rows.append(
             {
                 "model": kind,
                 "inputs": inputs,
                 "method": method,
-                "cells": len(beaten),
-                "with a rival": int(beaten["beaten by a rival"].notna().sum()),
-                "epsilon kept": own["kept"].mean(),
-                "kept by its own levels": own["kept by its own levels"].mean()
-                if method in OURS
-                else np.nan,
-                "missed without a word": _share_of_silent_misses(own) if method in OURS else np.nan,
-                **_price(own, same[same["method"] == "plain"], is_ours=method in OURS),
+                "cases": len(beaten),
+                "compared": int(beaten["beaten_by_another"].notna().sum()),
+                "epsilon_kept": fits["kept"].mean(),
+                "own_levels_kept": fits["own_kept"].mean() if is_ours else np.nan,
+                "missed_without_warning": _share_of_silent_misses(fits) if is_ours else np.nan,
+                **_price(fits, same[same["method"] == "plain"], is_ours=is_ours),
                 **beaten.astype(float).mean(),
             }
         )
     order = {name: place for place, name in enumerate([*KINDS, "blind", "aware", *METHODS])}
-    table = pd.DataFrame(found).sort_values(
+    table = pd.DataFrame(rows).sort_values(
         ["model", "inputs", "method"], key=lambda column: column.map(order)
     )
     print(table.round(2).to_string(index=False))
@@ -567,60 +570,60 @@ def summary(asked: argparse.Namespace) -> None:
 
 
 def attained_levels(results: pd.DataFrame, order: dict[str, int]) -> pd.DataFrame:
-    """What was asked for and what came out, by method: medians over tables, measures and splits."""
+    """Requested and achieved epsilon by method: medians over tables, measures and splits."""
     keys = ["model", "inputs", "method", "epsilon"]
     grouped = results.groupby(keys, sort=False)
-    found = grouped[["fit_max", "own_max", "max", "unfairness", "accuracy"]].median()
-    found["warned"] = grouped["warnings"].agg(lambda texts: float((texts != "").mean()))
-    found.loc[~found.index.get_level_values("method").isin(OURS), "warned"] = np.nan
+    medians = grouped[["fit_max", "own_max", "max", "unfairness", "accuracy"]].median()
+    medians["warned"] = grouped["warnings"].agg(lambda texts: float((texts != "").mean()))
+    medians.loc[~medians.index.get_level_values("method").isin(OURS), "warned"] = np.nan
     named = {
-        "fit_max": "largest |F|, rows of the fit",
-        "own_max": "by its own levels",
-        "max": "largest |F|, test rows",
-        "unfairness": "mean |F|, test rows",
-        "accuracy": "accuracy, test rows",
+        "fit_max": "max_training",
+        "own_max": "max_own",
+        "max": "max_test",
+        "unfairness": "mean_test",
+        "accuracy": "accuracy_test",
     }
-    table = found.rename(columns=named).reset_index()
+    table = medians.rename(columns=named).reset_index()
     return table.sort_values(keys, key=lambda column: column.map(order).fillna(column))
 
 
-def _price(own: pd.DataFrame, plain: pd.DataFrame, *, is_ours: bool) -> dict[str, float]:
-    """What fits lose against plain, and how often one that is costly or useless does not say so."""
+def _price(fits: pd.DataFrame, plain: pd.DataFrame, *, is_ours: bool) -> dict[str, float]:
+    """The accuracy lost against plain models, and how often a bad fit comes without a warning."""
     keys = ["table", "measure", "seed"]
-    both = own.merge(plain.drop_duplicates(keys), on=keys, suffixes=("", "_plain"))
+    both = fits.merge(plain.drop_duplicates(keys), on=keys, suffixes=("", "_plain"))
     lost, is_silent = both["accuracy_plain"] - both["accuracy"], both["warnings"] == ""
     is_useless = both["accuracy"] < both["constant"] + USEFUL
     return {
-        "accuracy lost": lost.mean(),
-        "lost at most 2 points": (lost <= COSTLY).mean(),
-        "lost more without a word": ((lost > COSTLY) & is_silent).mean() if is_ours else np.nan,
-        "no better than a constant": is_useless.mean(),
-        "and without a word": (is_useless & is_silent).mean() if is_ours else np.nan,
+        "accuracy_lost": lost.mean(),
+        "lost_at_most_2_points": (lost <= COSTLY).mean(),
+        "lost_more_without_warning": ((lost > COSTLY) & is_silent).mean() if is_ours else np.nan,
+        "no_better_than_constant": is_useless.mean(),
+        "useless_without_warning": (is_useless & is_silent).mean() if is_ours else np.nan,
     }
 
 
-def _share_of_silent_misses(own: pd.DataFrame) -> float:
-    """Of fits that do not keep epsilon on the rows they were made fair on, and do not say so."""
-    return float((~own["kept by its own levels"] & (own["warnings"] == "")).mean())
+def _share_of_silent_misses(fits: pd.DataFrame) -> float:
+    """The share of fits that miss epsilon by their own levels, without a warning."""
+    return float((~fits["own_kept"] & (fits["warnings"] == "")).mean())
 
 
-def _beaten(cell: pd.DataFrame, same: pd.DataFrame) -> dict[str, bool | None]:
-    """By whom a method is beaten in a cell, whose rows are its splits; None if there is nobody."""
-    own = cell.iloc[0]
-    here = same[(same["table"] == own["table"]) & (same["measure"] == own["measure"])]
-    rivals = here[here["method"].isin(RIVALS) & (here["method"] != own["method"])]
-    rivals = rivals[rivals["seed"].isin(cell["seed"])]
-    constant = cell[["seed"]].assign(accuracy=cell["constant"], unfairness=0.0)
+def _beaten(case: pd.DataFrame, same: pd.DataFrame) -> dict[str, bool | None]:
+    """What beats a method in a case, which has a row per split; None if nothing can be compared."""
+    first = case.iloc[0]
+    here = same[(same["table"] == first["table"]) & (same["measure"] == first["measure"])]
+    others = here[here["method"].isin(OTHERS) & (here["method"] != first["method"])]
+    others = others[others["seed"].isin(case["seed"])]
+    constant = case[["seed"]].assign(accuracy=case["constant"], unfairness=0.0)
 
-    def by_any(others: pd.DataFrame) -> bool | None:
-        groups = [one for _, one in others.groupby(["method", "epsilon"])]
-        return any(is_beaten(cell, one) for one in groups) if groups else None
+    def by_any(methods: pd.DataFrame) -> bool | None:
+        each = [fits for _, fits in methods.groupby(["method", "epsilon"])]
+        return any(is_beaten(case, fits) for fits in each) if each else None
 
     return {
-        "beaten by a constant": is_beaten(cell, constant),
-        "beaten by plain": is_beaten(cell, here[here["method"] == "plain"]),
-        "beaten by a rival": by_any(rivals[rivals["epsilon"] == own["epsilon"]]),
-        "beaten by a rival of any epsilon": by_any(rivals),
+        "beaten_by_constant": is_beaten(case, constant),
+        "beaten_by_plain": is_beaten(case, here[here["method"] == "plain"]),
+        "beaten_by_another": by_any(others[others["epsilon"] == first["epsilon"]]),
+        "beaten_at_any_epsilon": by_any(others),
     }
 
 

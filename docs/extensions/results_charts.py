@@ -32,28 +32,28 @@ LOOKS = {
 """Colour and shape of each method, the same in all charts; FairGrad and its variants are blue."""
 
 
-def accuracy_charts() -> list[Any]:
-    """Accuracy against unfairness, one chart per data set and kind of model."""
-    found = read("comparison.csv")
-    found = found[found["method"] != "constant"].copy()  # fair by being useless; it hides the rest
-    found["measure"] = found["measure"].str.replace("_", " ")
-    parts = found.groupby(["dataset", "model"], sort=True)
+def accuracy_charts(dataset: str = "", model: str = "") -> list[Any]:
+    """Accuracy against unfairness, one chart per data set and kind of model; by default of all."""
+    rows = read("comparison.csv")
+    rows = rows[rows["method"] != "constant"].copy()  # it is fair but useless, and hides the others
+    rows["measure"] = rows["measure"].str.replace("_", " ")
     return [
-        _scatter(f"{dataset_title(dataset)}, {model} models", part)
-        for (dataset, model), part in parts
+        _scatter(f"{dataset_title(name)}, {kind} models", panel)
+        for (name, kind), panel in rows.groupby(["dataset", "model"], sort=True)
+        if dataset in {"", name} and model in {"", kind}
     ]
 
 
-def _scatter(title: str, part: pd.DataFrame) -> Any:
-    part = part.assign(
-        low=part["accuracy"] - part["accuracy_std"], high=part["accuracy"] + part["accuracy_std"]
+def _scatter(title: str, rows: pd.DataFrame) -> Any:
+    rows = rows.assign(
+        low=rows["accuracy"] - rows["accuracy_std"], high=rows["accuracy"] + rows["accuracy_std"]
     )
-    methods = [name for name in LOOKS if name in set(part["method"])]
+    methods = [name for name in LOOKS if name in set(rows["method"])]
     titles = [method_title(name) for name in methods]
     colours, shapes = zip(*(LOOKS[name] for name in methods), strict=True)
-    part = part.assign(title=part["method"].map(method_title))
+    rows = rows.assign(title=rows["method"].map(method_title))
     colour = alt.Color("title:N", title=None, scale=alt.Scale(domain=titles, range=colours))
-    base = alt.Chart(part).encode(
+    base = alt.Chart(rows).encode(
         x=alt.X("mean_abs_fairness:Q", title="unfairness (mean |F|)"), color=colour
     )
     rules = base.mark_rule().encode(
@@ -68,13 +68,13 @@ def _scatter(title: str, part: pd.DataFrame) -> Any:
         .properties(width=240, height=170)
         .facet(alt.Facet("measure:N", title=None), columns=2)
         .resolve_scale(x="independent", y="independent")
-        .properties(title=title, description=f"{title}: {_words(part)}")
+        .properties(title=title, description=f"{title}: {_words(rows)}")
     )
 
 
-def _words(part: pd.DataFrame) -> str:
+def _words(rows: pd.DataFrame) -> str:
     """FairGrad's and the plain model's figures."""
-    named = part[part["method"].isin(["fairgrad", "unconstrained"])]
+    named = rows[rows["method"].isin(["fairgrad", "unconstrained"])]
     return "accuracy against unfairness. " + "; ".join(
         f"{row.method} by {row.measure}: {row.accuracy:.3f} at {row.mean_abs_fairness:.3f}"
         for row in named.itertuples()
@@ -284,13 +284,13 @@ def strangers_chart() -> Any:
         "ExponentiatedGradient": "fairlearn: reduction",
         "ThresholdOptimizer": "fairlearn: thresholds",
     }
-    rows = rows[rows["method"].isin(methods) & (rows["cells"] > 1)]
+    rows = rows[rows["method"].isin(methods) & (rows["cases"] > 1)]
     rows = rows[(rows["model"] != "LightGBM") | (rows["inputs"] == "blind")]
     value = "points of accuracy lost against the plain model"
     bars = rows.assign(
         model=rows["model"] + ", " + rows["inputs"],
         method=rows["method"].map(methods),
-        **{value: 100 * rows["accuracy lost"]},
+        **{value: 100 * rows["accuracy_lost"]},
     )
     bars["order"] = bars["method"].map({name: i for i, name in enumerate(methods.values())})
     bars = bars.sort_values(["order", "model"])
