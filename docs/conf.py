@@ -104,6 +104,8 @@ html_show_sourcelink = False
 html_copy_source = False
 html_last_updated_fmt = None
 templates_path = ["templates"]
+RESULT_PAGES = [f"results/{page.stem}" for page in Path(__file__).parent.glob("results/*.md")]
+"""Their tables are wide and need the room of the table of contents."""
 html_theme_options = {
     "logo": {"text": "FairGrad", "alt_text": "FairGrad: to the first page"},
     "show_prev_next": True,
@@ -111,7 +113,7 @@ html_theme_options = {
     "header_links_before_dropdown": 6,
     "navbar_persistent": ["search-button"],
     "show_toc_level": 2,
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": {"**": ["page-toc"], **{name: [] for name in RESULT_PAGES}},
     "footer_start": ["copyright"],
     "footer_end": [],
     "pygments_light_style": "a11y-high-contrast-light",
