@@ -12,11 +12,11 @@ from fairgrad.report import ReportFigure
 from fairgrad.report.figure import CONFIG, LIGHT, filled_in
 
 WIDTH = 560
-"""Of a report's figure in a page, in pixels."""
+"""The width of a report's figure in a page, in pixels."""
 
 
 def as_spec(value: Any) -> dict[str, Any] | None:
-    """The Vega-Lite specification of a chart or a report's figure; None of anything else."""
+    """The Vega-Lite specification of a chart or a report's figure; None for anything else."""
     if isinstance(value, ReportFigure):
         value = value.standalone(WIDTH)
     if not isinstance(value, TopLevelMixin):
@@ -38,10 +38,10 @@ def styled(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def alternative_text(spec: dict[str, Any]) -> str:
-    """What the chart shows, in words, on one line.
+    """The description of a chart, on one line.
 
     Raises:
-        ValueError: if the chart does not say; nobody should publish a picture without words.
+        ValueError: if it has none: every picture needs a text.
     """
     words = " ".join(str(spec.get("description", "")).split())
     if not words:
@@ -56,7 +56,7 @@ def write_svg(spec: dict[str, Any], path: Path) -> None:
 
 
 class ChartScraper:
-    """Finds the chart a block of a gallery script ends with."""
+    """Finds the chart at the end of a block of a gallery script."""
 
     def __repr__(self) -> str:
         """A constant, so that Sphinx sees no change from build to build."""
@@ -68,7 +68,7 @@ class ChartScraper:
         spec = as_spec(shown)
         if spec is None:
             return ""
-        block_vars["example_globals"]["___"] = None  # not again with the next block
+        block_vars["example_globals"]["___"] = None  # so that the next block does not show it again
         path = Path(next(block_vars["image_path_iterator"])).with_suffix(".svg")
         write_svg(spec, path)
         place = path.relative_to(gallery_conf["src_dir"]).as_posix()

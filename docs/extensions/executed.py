@@ -1,9 +1,8 @@
 """Code in pages that is run when they are built: ``{run}`` for Python, ``{shell}`` for commands.
 
-The blocks of a page share one namespace and one temporary folder. What a block prints, and the
-value of its last expression, stand below it; a chart is drawn, a
-frame becomes a table. A block that fails fails the build,
-unless its option ``:raises:`` names the error it is meant to show.
+The blocks of a page share one namespace and one temporary folder. The output of a block and the
+value of its last expression are shown below it: a chart as a picture, a data frame as a table. If a
+block fails, the build fails, unless the option ``:raises:`` names the error.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ from sphinx.util.docutils import SphinxDirective
 from tables import table_of
 
 COLUMNS = "78"
-"""Width of what programs print."""
+"""The width of a program's output."""
 
 
 class Workspace:
-    """Namespace and folder of one page."""
+    """The namespace and the folder of one page."""
 
     def __init__(self) -> None:
-        """An empty one."""
+        """Creates an empty workspace."""
         self.folder = tempfile.TemporaryDirectory(prefix="fairgrad-docs-")
         self.names: dict[str, Any] = {"__name__": "__main__"}
         self.charts = 0
@@ -44,17 +43,17 @@ WORKSPACES: dict[str, Workspace] = {}
 
 
 def workspace(docname: str) -> Workspace:
-    """The page's own."""
+    """The workspace of a page."""
     return WORKSPACES.setdefault(docname, Workspace())
 
 
 def forget(_app: Any, docname: str, _source: Any) -> None:
-    """A page that is read again starts afresh."""
+    """Empties the workspace of a page that is read again."""
     WORKSPACES.pop(docname, None)
 
 
 def run_python(code: str, names: dict[str, Any], where: str) -> tuple[str, Any]:
-    """What the code prints, and the value of its last expression."""
+    """The output of the code, and the value of its last expression."""
     tree = ast.parse(code, where)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
     printed, value = io.StringIO(), None
@@ -66,7 +65,7 @@ def run_python(code: str, names: dict[str, Any], where: str) -> tuple[str, Any]:
 
 
 class Run(SphinxDirective):
-    """Python code, run."""
+    """Runs Python code."""
 
     has_content = True
     option_spec: ClassVar[dict[str, Any]] = {
@@ -75,13 +74,13 @@ class Run(SphinxDirective):
     }
 
     def run(self) -> list[nodes.Node]:
-        """The code, and what it gives."""
+        """The code and its result."""
         code = "\n".join(self.content)
         shown = [] if "hide" in self.options else [literal(code, "python")]
         return [*shown, *self.outcome(code)]
 
     def outcome(self, code: str) -> list[nodes.Node]:
-        """What stands below the code."""
+        """The nodes below the code."""
         place, where = workspace(self.env.docname), f"{self.env.docname}:{self.lineno}"
         expected = self.options.get("raises")
         try:
@@ -93,7 +92,7 @@ class Run(SphinxDirective):
             raise ExtensionError(f"{where}: {type(error).__name__}: {error}", error) from error
         if expected is not None:
             raise ExtensionError(f"{where}: expected {expected}, but nothing was raised.")
-        specs = [as_spec(part) for part in (value if isinstance(value, list) else [value])]
+        specs = [as_spec(chart) for chart in (value if isinstance(value, list) else [value])]
         if specs and None not in specs:
             return [*output_if(printed), *(self.picture(spec, place) for spec in specs)]
         if isinstance(value, pd.DataFrame):
@@ -101,7 +100,7 @@ class Run(SphinxDirective):
         return output_if(printed + ("" if value is None else f"{value!r}\n"))
 
     def picture(self, spec: dict[str, Any], place: Workspace) -> nodes.Node:
-        """The chart as a picture with its words."""
+        """The chart as a picture with its description."""
         place.charts += 1
         name = f"{self.env.docname.replace('/', '-')}-{place.charts}.svg"
         write_svg(spec, Path(self.env.srcdir) / "made" / name)
@@ -111,7 +110,7 @@ class Run(SphinxDirective):
 
 
 class Shell(SphinxDirective):
-    """Commands, run one after the other in the page's folder."""
+    """Runs commands one after the other in the page's folder."""
 
     has_content = True
     option_spec: ClassVar[dict[str, Any]] = {
@@ -120,7 +119,7 @@ class Shell(SphinxDirective):
     }
 
     def run(self) -> list[nodes.Node]:
-        """The commands, and what they print."""
+        """The commands and their output."""
         code = "\n".join(self.content)
         printed = self.printed(code)
         lines = printed.rstrip().splitlines()
@@ -163,12 +162,12 @@ def literal(text: str, language: str, *classes: str) -> nodes.literal_block:
 
 
 def output(text: str) -> nodes.Node:
-    """What a block gave."""
+    """The output of a block."""
     return literal(text.rstrip(), "none", "output")
 
 
 def output_if(text: str) -> list[nodes.Node]:
-    """The same, if there is anything."""
+    """The output of a block, if there is any."""
     return [output(text)] if text.strip() else []
 
 

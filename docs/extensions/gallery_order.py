@@ -1,4 +1,4 @@
-"""The gallery's index: in the order of learning, and with words for its pictures."""
+"""The gallery's index: in the order of learning, and with a text for each picture."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ ORDER = (
 
 
 class ReadingOrder:
-    """Sorts scripts by `ORDER`; those it does not name come last."""
+    """Sorts scripts by `ORDER`; other scripts come last."""
 
     def __init__(self, _folder: str) -> None:
-        """Takes the folder, as sphinx-gallery wants it."""
+        """Takes the folder that sphinx-gallery passes."""
 
     def __call__(self, name: str) -> tuple[int, str]:
         """The key of a file."""

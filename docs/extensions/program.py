@@ -1,6 +1,6 @@
 """The program's commands and options as a page: ``{program-options}``. Nothing is copied by hand.
 
-Click knows what each command takes; here it becomes sections and definition lists.
+What click knows about each command becomes sections and definition lists.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 OTHERS = {"bench"}
-"""Commands of another package, which has its own pages."""
+"""Commands of another package, which are described elsewhere."""
 
 
 class CommandHelp(NamedTuple):
@@ -33,10 +33,10 @@ class CommandHelp(NamedTuple):
 
 
 def commands(command: click.Command, path: str = "fairgrad") -> Iterator[CommandHelp]:
-    """The command and those below it, in the order in which they were added.
+    """The command and its subcommands, in the order in which they were added.
 
     Example:
-        >>> [one.path for one in commands(program)][:3]
+        >>> [command.path for command in commands(program)][:3]
         ['fairgrad', 'fairgrad demo', 'fairgrad fit']
     """
     context = click.Context(command, info_name=path)
@@ -50,41 +50,41 @@ def commands(command: click.Command, path: str = "fairgrad") -> Iterator[Command
 
 
 def paragraphs(words: str) -> Iterator[nodes.Node]:
-    """Help as paragraphs; what click is told not to wrap stays as it is."""
-    for part in re.split(r"\n\s*\n", words.replace("\f", "")):
-        if part.startswith("\b\n"):
-            text = part.removeprefix("\b\n")
+    """Help as paragraphs; blocks that click does not wrap become literal blocks."""
+    for block in re.split(r"\n\s*\n", words.replace("\f", "")):
+        if block.startswith("\b\n"):
+            text = block.removeprefix("\b\n")
             yield nodes.literal_block(text, text, language="console")
-        elif part.strip():
-            yield nodes.paragraph("", "", *inline(" ".join(part.split())))
+        elif block.strip():
+            yield nodes.paragraph("", "", *inline(" ".join(block.split())))
 
 
 def inline(text: str) -> Iterator[nodes.Node]:
-    """Text with its `code` and names of options, whose dashes are no punctuation.
+    """Text in which `code` and names of options are literals.
 
     Example:
         >>> [node.astext() for node in inline("use `out` or --out, not in-out")]
         ['use ', 'out', ' or ', '--out', ', not in-out']
     """
     place = 0
-    for found in re.finditer(r"`+([^`]+)`+|(?<![\w-])(--[a-z][\w-]*)", text):
-        if found.start() > place:
-            yield nodes.Text(text[place : found.start()])
-        code = found[1] or found[2]
+    for match in re.finditer(r"`+([^`]+)`+|(?<![\w-])(--[a-z][\w-]*)", text):
+        if match.start() > place:
+            yield nodes.Text(text[place : match.start()])
+        code = match[1] or match[2]
         yield nodes.literal(code, code)
-        place = found.end()
+        place = match.end()
     if place < len(text):
         yield nodes.Text(text[place:])
 
 
-def section_of(one: CommandHelp) -> nodes.section:
+def section_of(command: CommandHelp) -> nodes.section:
     """A command as a section that can be linked to: ``#fairgrad-fit``."""
-    section = nodes.section(ids=[nodes.make_id(one.path)])
-    section += nodes.title("", "", nodes.literal(one.path, one.path))
-    section += nodes.literal_block(one.usage, one.usage, language="none")
-    section += list(paragraphs(one.words))
-    for heading, options in one.options.items():
-        if len(one.options) > 1:
+    section = nodes.section(ids=[nodes.make_id(command.path)])
+    section += nodes.title("", "", nodes.literal(command.path, command.path))
+    section += nodes.literal_block(command.usage, command.usage, language="none")
+    section += list(paragraphs(command.words))
+    for heading, options in command.options.items():
+        if len(command.options) > 1:
             section += nodes.rubric(heading, heading)
         listed = nodes.definition_list()
         for names, words in options:
@@ -102,7 +102,7 @@ class ProgramOptions(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """One section each."""
         self.env.note_reread()  # the program changes without this page
-        return [section_of(one) for one in commands(program)]
+        return [section_of(command) for command in commands(program)]
 
 
 def setup(app: Any) -> dict[str, Any]:

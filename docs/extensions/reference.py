@@ -1,6 +1,6 @@
 """The reference of a module: the names that users need, listed on its page.
 
-``.. module-reference:: fairgrad.torch`` has the names as its content; all else in the module is
+``.. module-reference:: fairgrad.torch`` lists the names; all other names of the module are
 private. Constants are described by hand on the page, below the directive.
 """
 
@@ -17,7 +17,7 @@ from sphinx.util.docutils import SphinxDirective
 
 
 def kind_of(value: Any) -> str:
-    """What autodoc calls it."""
+    """The word that autodoc uses for it."""
     if inspect.isclass(value):
         return "exception" if issubclass(value, BaseException) else "class"
     return "function"
@@ -30,7 +30,7 @@ class ModuleReference(SphinxDirective):
     has_content = True
 
     def run(self) -> list[nodes.Node]:
-        """What autodoc makes of them."""
+        """The nodes that autodoc makes of them."""
         home = self.arguments[0]
         module = importlib.import_module(home)
         lines = [f".. py:module:: {home}", ""]
@@ -45,7 +45,7 @@ class ModuleReference(SphinxDirective):
 def skip_generated(  # the signature is Sphinx's
     _app: Any, _what: str, name: str, value: Any, _skip: bool, _options: Any
 ) -> bool | None:
-    """Leaves out what scikit-learn adds to estimators, and what loss a fair one is made of."""
+    """Leaves out methods that scikit-learn adds to estimators, and the base of a fair loss."""
     if type(value).__name__ == "_tuplegetter":
         return True  # a field of a named tuple, which its class describes
     return True if re.fullmatch(r"set_\w+_request|get_metadata_routing|base", name) else None

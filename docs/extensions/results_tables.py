@@ -1,9 +1,8 @@
 """Tables of the committed results: ``{results}``. No figure is copied by hand.
 
-The argument is a file of `results/`, or a pattern of several. Options say which command made it,
-which columns to show (those the file has), which rows (``column=value``) and whether to
-show means of the rows that share some columns. A file that is not
-there yet leaves a sentence with its command.
+The argument is a file of `results/`, or a pattern of several. Options name the command that made
+it, the columns and rows (``column=value``) to show, and columns whose values share a mean. If the
+file does not exist, a sentence with its command is shown.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ def has(name: str) -> bool:
 
 
 def narrowed(frame: pd.DataFrame, columns: list[str], where: list[str]) -> pd.DataFrame:
-    """Some columns and rows; columns that hold nothing are left out.
+    """Some columns and rows; empty columns are left out.
 
     Example:
         >>> frame = pd.DataFrame({"a": [1, 2], "b": [3, 4], "c": [None, None]})
@@ -49,7 +48,7 @@ def narrowed(frame: pd.DataFrame, columns: list[str], where: list[str]) -> pd.Da
 
 
 def means(frame: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    """Means over all rows that share the keys, and how many they are.
+    """Means over the rows that share the keys, and the number of these rows.
 
     Example:
         >>> frame = pd.DataFrame({"method": ["a", "a"], "seed": [1, 2], "accuracy": [0.8, 0.9]})
@@ -59,9 +58,9 @@ def means(frame: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     """
     groups = frame.groupby(keys, sort=False)
     figures = frame.select_dtypes("number").columns.difference(["seed", *keys], sort=False)
-    found = groups[list(figures)].mean()
-    found.insert(0, "runs", groups.size())
-    return found.reset_index()
+    table = groups[list(figures)].mean()
+    table.insert(0, "runs", groups.size())
+    return table.reset_index()
 
 
 def pair(accuracy: float, unfairness: float) -> str:
@@ -79,27 +78,27 @@ def pair(accuracy: float, unfairness: float) -> str:
 def methods_by_measure(dataset: str, model: str) -> pd.DataFrame:
     """Every method on a data set: accuracy / unfairness, a column per measure."""
     every = read("comparison.csv")
-    found = every[(every.dataset == dataset) & (every.model == model)]
-    shown = found.assign(
-        figures=[pair(*row) for row in zip(found.accuracy, found.mean_abs_fairness, strict=True)]
+    rows = every[(every.dataset == dataset) & (every.model == model)]
+    shown = rows.assign(
+        figures=[pair(*row) for row in zip(rows.accuracy, rows.mean_abs_fairness, strict=True)]
     )
     table = shown.pivot_table("figures", "method", "measure", aggfunc="first")
-    table = table.reindex(found.method.unique()).fillna("not offered").reset_index()
+    table = table.reindex(rows.method.unique()).fillna("not offered").reset_index()
     return table.rename(columns=lambda name: name.replace("_", " ")).rename_axis(columns=None)
 
 
 def beside_the_paper(measure: str, method: str = "fairgrad") -> pd.DataFrame:
     """One method on every data set, and in brackets the paper's figures."""
     every = read("comparison.csv")
-    found = every[(every.method == method) & (every.measure == measure)]
-    own = zip(found.accuracy, found.mean_abs_fairness, strict=True)
-    paper = zip(found.paper_accuracy, found.paper_mean_abs_fairness, strict=True)
+    rows = every[(every.method == method) & (every.measure == measure)]
+    here = zip(rows.accuracy, rows.mean_abs_fairness, strict=True)
+    paper = zip(rows.paper_accuracy, rows.paper_mean_abs_fairness, strict=True)
     cells = [
-        f"{pair(*ours)} ({said if said.startswith('not') else pair(*theirs)})"
-        for ours, theirs, said in zip(own, paper, found.verdict, strict=True)
+        f"{pair(*ours)} ({verdict if verdict.startswith('not') else pair(*theirs)})"
+        for ours, theirs, verdict in zip(here, paper, rows.verdict, strict=True)
     ]
-    table = found.assign(cell=cells).pivot_table("cell", "dataset", "model", aggfunc="first")
-    table = table.reindex(found.dataset.unique()).fillna("not run").reset_index()
+    table = rows.assign(cell=cells).pivot_table("cell", "dataset", "model", aggfunc="first")
+    table = table.reindex(rows.dataset.unique()).fillna("not run").reset_index()
     return table.rename_axis(columns=None)
 
 
@@ -116,18 +115,18 @@ class Results(SphinxDirective):
     }
 
     def run(self) -> list[nodes.Node]:
-        """The tables, or what would make them."""
+        """The tables, or the command that would make them."""
         files = sorted(RESULTS.glob(self.arguments[0]))
         command = self.options["command"]
         if not files:
-            self.env.note_reread()  # the file may be there the next time
+            self.env.note_reread()  # the file may exist next time
             return [_sentence("There is no committed result yet. The command is {}.", command)]
-        found: list[nodes.Node] = []
+        shown: list[nodes.Node] = []
         for file in files:
             self.env.note_dependency(str(file))
-            found.append(self.table(file))
-            found.append(_sentence(f"results/{file.name}, made by {{}}.", command))
-        return found
+            shown.append(self.table(file))
+            shown.append(_sentence(f"results/{file.name}, made by {{}}.", command))
+        return shown
 
     def table(self, file: Path) -> nodes.Node:
         """One file."""
@@ -141,10 +140,10 @@ class Results(SphinxDirective):
         return table_of(narrowed(frame, columns, where), self.options.get("digits", 4))
 
 
-def _sentence(words: str, command: str) -> nodes.paragraph:
-    before, after = words.split("{}")
-    parts = [nodes.Text(before), nodes.literal(command, command), nodes.Text(after)]
-    return nodes.paragraph("", "", *parts, classes=["made-by"])
+def _sentence(template: str, command: str) -> nodes.paragraph:
+    before, after = template.split("{}")
+    words = [nodes.Text(before), nodes.literal(command, command), nodes.Text(after)]
+    return nodes.paragraph("", "", *words, classes=["made-by"])
 
 
 def setup(app: Any) -> dict[str, Any]:

@@ -1,7 +1,6 @@
-"""Checks the pages that were built: links and anchors resolve, pictures have words, nothing loads
-from elsewhere.
+"""Checks the built pages: links and anchors resolve, pictures have a text, nothing loads from afar.
 
-Runs at the end of every build, where each problem is a warning (and so an error), or by hand:
+It runs at the end of every build, where each problem is a warning (and so an error), or by hand:
 ``python docs/extensions/site_check.py build/docs``.
 """
 
@@ -15,44 +14,44 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 LOADING = {"script": "src", "img": "src", "iframe": "src", "source": "src", "link": "href"}
-"""Elements that fetch what they name as soon as the page is opened."""
+"""Elements that load a file as soon as the page is opened."""
 
 
 @dataclass
 class Page:
-    """What matters of a page.
+    """The links and pictures of a page.
 
     Attributes:
-        anchors: where links may lead.
-        links: where its own links lead.
-        loads: files it needs to be shown.
-        speechless: pictures without words.
+        anchors: the anchors that links may lead to.
+        links: the targets of its links.
+        loads: the files that it loads.
+        no_text: pictures without an alternative text.
     """
 
     anchors: set[str] = field(default_factory=set)
     links: set[str] = field(default_factory=set)
     loads: set[str] = field(default_factory=set)
-    speechless: list[str] = field(default_factory=list)
+    no_text: list[str] = field(default_factory=list)
 
 
 class Reader(HTMLParser):
     """Reads a page."""
 
     def __init__(self) -> None:
-        """Nothing read yet."""
+        """Starts with an empty page."""
         super().__init__()
         self.page = Page()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Takes note of an element."""
-        given = {name: value or "" for name, value in attrs}
-        self.page.anchors |= {given[name] for name in ("id", "name") if given.get(name)}
-        if tag == "a" and given.get("href"):
-            self.page.links.add(given["href"])
-        if tag == "img" and not given.get("alt", "").strip():
-            self.page.speechless.append(given.get("src", ""))
-        loads = given.get(LOADING.get(tag, ""), "")
-        if loads and given.get("rel") not in {"search", "index", "next", "prev", "canonical"}:
+        """Records an element."""
+        values = {name: value or "" for name, value in attrs}
+        self.page.anchors |= {values[name] for name in ("id", "name") if values.get(name)}
+        if tag == "a" and values.get("href"):
+            self.page.links.add(values["href"])
+        if tag == "img" and not values.get("alt", "").strip():
+            self.page.no_text.append(values.get("src", ""))
+        loads = values.get(LOADING.get(tag, ""), "")
+        if loads and values.get("rel") not in {"search", "index", "next", "prev", "canonical"}:
             self.page.loads.add(loads)
 
 
@@ -64,35 +63,35 @@ def read_page(path: Path) -> Page:
 
 
 def problems_of(folder: Path) -> list[str]:
-    """Everything that is wrong, one sentence each."""
+    """All problems, one sentence each."""
     files = {path: read_page(path) for path in sorted(folder.rglob("*.html"))}
     files = {p: page for p, page in files.items() if "_static" not in p.parts}  # templates
-    found = []
+    problems = []
     for path, page in files.items():
         name = path.relative_to(folder)
-        found += [f"{name}: a picture without words: {source}" for source in page.speechless]
-        found += [
+        problems += [f"{name}: a picture without a text: {source}" for source in page.no_text]
+        problems += [
             f"{name}: loads from elsewhere: {url}" for url in sorted(page.loads) if _is_far(url)
         ]
         for link in sorted(page.links | page.loads):
             if not _is_far(link) and not _leads_somewhere(link, path, files):
-                found.append(f"{name}: a link leads nowhere: {link}")
-    return found
+                problems.append(f"{name}: a link leads nowhere: {link}")
+    return problems
 
 
 def _is_far(link: str) -> bool:
-    parts = urlsplit(link)
-    return bool(parts.scheme or parts.netloc)
+    url = urlsplit(link)
+    return bool(url.scheme or url.netloc)
 
 
 def _leads_somewhere(link: str, path: Path, pages: dict[Path, Page]) -> bool:
-    parts = urlsplit(link)
-    target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+    url = urlsplit(link)
+    target = (path.parent / unquote(url.path)).resolve() if url.path else path
     if target.is_dir():
         target /= "index.html"
-    if not parts.fragment or target not in pages:
+    if not url.fragment or target not in pages:
         return target.exists()
-    return unquote(parts.fragment) in pages[target].anchors
+    return unquote(url.fragment) in pages[target].anchors
 
 
 def check(app: Any, error: Exception | None) -> None:
@@ -113,5 +112,5 @@ def setup(app: Any) -> dict[str, Any]:
 
 if __name__ == "__main__":
     problems = problems_of(Path(sys.argv[1]).resolve())
-    print("\n".join(problems) or "all links resolve, all pictures have words")
+    print("\n".join(problems) or "all links resolve, all pictures have a text")
     sys.exit(bool(problems))

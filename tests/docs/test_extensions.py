@@ -116,7 +116,7 @@ def test_good_pages_have_no_problems(tmp_path):
     [
         ('<a href="missing.html">x</a>', "leads nowhere: missing.html"),
         ('<a href="#nowhere">x</a>', "leads nowhere: #nowhere"),
-        ('<img src="a.html" alt=" ">', "without words: a.html"),
+        ('<img src="a.html" alt=" ">', "without a text: a.html"),
         ('<script src="https://cdn.example.org/x.js"></script>', "loads from elsewhere"),
         ('<img src="missing.png" alt="a picture">', "leads nowhere: missing.png"),
     ],
