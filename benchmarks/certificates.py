@@ -142,11 +142,11 @@ def side_by_side(measure: str, counts: Floats) -> tuple[Floats, Floats]:
 
 
 def check(measure: str, counts: Floats) -> None:
-    """That draws side by side get the verdicts they get one by one."""
+    """Checks that draws judged together get the same verdicts as each draw by itself."""
     _, high = side_by_side(measure, counts)
-    one_by_one = [finding(measure, own).verdict == FAIR for own in counts]
-    if not np.array_equal(high <= TOLERANCE, one_by_one):
-        raise AssertionError("draws that are judged together must be judged as one by one")
+    each = [finding(measure, draw).verdict == FAIR for draw in counts]
+    if not np.array_equal(high <= TOLERANCE, each):
+        raise AssertionError("draws judged together must get the verdicts of single draws")
 
 
 def simulate(measure: str, n_groups: int, world: str, n_rows: int, draws: int) -> dict[str, Any]:
@@ -179,15 +179,15 @@ def simulate(measure: str, n_groups: int, world: str, n_rows: int, draws: int) -
     return {
         "measure": measure,
         "groups": n_groups,
-        "world": world,
+        "setting": world,
         "rows": n_rows,
-        "fresh rows": n_part,
+        "fresh_rows": n_part,
         "draws": draws,
         "certified": passed.mean(),
-        "unfair and certified": wrong,
-        "of the certified, unfair": wrong / passed.mean() if passed.any() else np.nan,
-        "of the fair ones chosen, certified": passed[~unfair].mean() if (~unfair).any() else np.nan,
-        "expected to pass": np.concatenate(chance).mean(),
+        "unfair_certified": wrong,
+        "unfair_share_of_certified": wrong / passed.mean() if passed.any() else np.nan,
+        "certified_share_of_fair": passed[~unfair].mean() if (~unfair).any() else np.nan,
+        "expected_to_pass": np.concatenate(chance).mean(),
     }
 
 
@@ -198,17 +198,17 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="*", default=[*ROWS])
     parser.add_argument("--out", type=Path)
     asked = parser.parse_args()
-    found = []
+    rows = []
     for measure, n_groups in CASES:
         for world in WORLDS:
             for n_rows in asked.rows:
-                found.append(simulate(measure, n_groups, world, n_rows, asked.draws))
+                rows.append(simulate(measure, n_groups, world, n_rows, asked.draws))
                 print(
-                    *(f"{v:.4f}" if isinstance(v, float) else v for v in found[-1].values()),
+                    *(f"{v:.4f}" if isinstance(v, float) else v for v in rows[-1].values()),
                     flush=True,
                 )
                 if asked.out is not None:
-                    table = pd.DataFrame(found).to_csv(index=False, float_format="%.4f")
+                    table = pd.DataFrame(rows).to_csv(index=False, float_format="%.4f")
                     write_whole(asked.out / "certificates.csv", table)
 
 

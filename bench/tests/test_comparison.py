@@ -140,14 +140,15 @@ def test_own_rows_are_on_the_front_together():
         ("other", 0.81, 0.01, False),
     ]
     rows = pd.DataFrame([cell | dict(zip(keys, own, strict=True)) for own in figures])
-    assert together(rows).endswith("in 0 of 1 cells. The exceptions: Adult linear EOdds.")
+    assert together(rows).startswith("In 0 of 1 cells, ")
+    assert together(rows).endswith("Exceptions: Adult linear EOdds.")
     better = cell | dict(zip(keys, ("decision", 0.79, 0.0, False), strict=True))
-    assert together(pd.concat([rows, pd.DataFrame([better])])).endswith("in 1 of 1 cells.")
+    assert together(pd.concat([rows, pd.DataFrame([better])])).startswith("In 1 of 1 cells, ")
     assert together(rows[rows["method"] == "other"]) is None
     assert together(rows, trees=True) is None
     of_trees = rows.assign(model="lightgbm")
     assert together(of_trees) is None
-    assert together(of_trees, trees=True).startswith("With boosted trees, FairGrad or one")
+    assert together(of_trees, trees=True).startswith("With boosted trees, in 0 of")
 
 
 def test_the_tally_counts_cells():
@@ -160,7 +161,7 @@ def test_the_tally_counts_cells():
     assert found.on_front == ["Dutch linear DP"]
     assert found.beaten == {"Adult linear EOdds": ["Unconstrained"]}
     first, second = found.sentences()
-    assert "in the 1 cells" in first
+    assert "its 1 results of FairGrad" in first
     assert "1 worse" in first
     assert "In 1 of 2 cells" in second
 

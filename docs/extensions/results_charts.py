@@ -212,10 +212,10 @@ def frontier_chart() -> Any:
 def certificates_chart() -> Any:
     """How often fair and barely unfair models are certified, by the number of rows."""
     rows = read("certificates.csv")
-    rows = rows[rows["world"].isin(["edge", "fair"])]
-    worlds = {"edge": "barely unfair models", "fair": "fair models"}
+    rows = rows[rows["setting"].isin(["edge", "fair"])]
+    settings = {"edge": "barely unfair models", "fair": "fair models"}
     titles = rows["measure"].str.replace("_", " ") + ", " + rows["groups"].astype(str) + " groups"
-    rows = rows.assign(models=rows["world"].map(worlds), panel=titles)
+    rows = rows.assign(models=rows["setting"].map(settings), panel=titles)
     told = "; ".join(
         f"{row['panel']}, {row['models']}, {row['rows']:,} rows: {row['certified']:.1%}"
         for row in rows.to_dict(orient="records")

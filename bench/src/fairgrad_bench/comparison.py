@@ -140,14 +140,14 @@ class Tally:
         judged = sum(self.verdicts[name] for name in VERDICTS)
         counts = ", ".join(f"{self.verdicts[name]} {name}" for name in VERDICTS)
         verdicts = (
-            "Does this implementation reproduce the paper's figures? We ran the paper's "
-            "experiments again: data sets, kinds of model (linear and network), and measures. "
-            f"{title}'s verdicts in the {judged} cells that the paper has, too: {counts}. A cell "
-            "is a data set, a kind of model and a measure."
+            "Does this implementation reproduce the paper's figures? We repeated the paper's "
+            f"experiments. Verdicts on its {judged} results of {title} that can be compared: "
+            f"{counts}. Each is a cell: a data set, a kind of model (linear or network) and a "
+            "measure."
         )
         if self.missed:
             where = ", ".join(f"{name} {count}" for name, count in self.missed.most_common())
-            verdicts += f" The trade-offs and worse results by data set: {where}."
+            verdicts += f" Trade-offs and worse results by data set: {where}."
         front = (
             f"In {len(self.on_front)} of {cells} cells no other method beats {title}. A method "
             "beats another if it is at least as accurate and as fair, and better in one of the "
@@ -195,11 +195,11 @@ def together(comparison: pd.DataFrame, *, trees: bool = False) -> str | None:
                 lost.append(f"{dataset_title(dataset)} {model} {MEASURES.get(measure, measure)}")
     if not cells:
         return None
-    missing = f" The exceptions: {', '.join(lost)}." if lost else ""
+    missing = f" Exceptions: {', '.join(lost)}." if lost else ""
     return (
-        f"{'With boosted trees, FairGrad' if trees else 'FairGrad'} or one of its variants that do "
-        "not need the sensitive value to predict is beaten by no other method in "
-        f"{cells - len(lost)} of {cells} cells.{missing}"
+        f"{'With boosted trees, in' if trees else 'In'} {cells - len(lost)} of {cells} cells, "
+        "FairGrad or one of its variants that do not need the sensitive value to predict is beaten "
+        f"by no other method.{missing}"
     )
 
 
@@ -217,7 +217,7 @@ def duel(comparison: pd.DataFrame, one: str = ESTIMATOR, other: str = FAIRGRAD) 
     better = int(((accurate >= 0) & (fairer >= 0)).sum())
     worse = int(((accurate <= 0) & (fairer <= 0) & ((accurate < 0) | (fairer < 0))).sum())
     return (
-        f"{method_title(one)} is one model per seed; no setting is selected. It is at least as "
-        f"accurate and fair as {method_title(other)} in {better} of {len(figures)} cells and "
-        f"beaten in {worse}. In the others one is fairer and the other more accurate."
+        f"{method_title(one)} trains one model per seed and selects no settings. It is at least as "
+        f"accurate and fair as {method_title(other)} in {better} of {len(figures)} cells, and "
+        f"beaten in {worse}. In the others, one is fairer and the other more accurate."
     )

@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 INTRODUCTION = (
-    "`fairgrad-bench reproduce` makes this page and its summary. It resumes an interrupted run. "
-    "Under each table are the command that made it, the processor time and the versions. "
+    "`fairgrad-bench reproduce` makes this page and its summary, and resumes an interrupted run. "
+    "Below each table are the command that made it, the processor time and the versions. "
     "`results/` has all figures as CSV, those of every seed, and the settings.\n\n"
     "Reduction is fairlearn's, with settings that favour it: scikit-learn's logistic regression as "
     "the base model, 50 rounds, and the best of three bounds by validation rows. Its rows are "
@@ -220,7 +220,7 @@ class BenchResults:
             figures: file of all figures, to link to.
             picture: file of the chart to show first.
         """
-        parts = ["# Results beside the paper's\n"]
+        parts = ["# Comparison with the paper\n"]
         if not self.comparison.empty:
             found = self.comparison
             own = tally(found)
@@ -238,7 +238,7 @@ class BenchResults:
 
     def figures_page(self) -> str:
         """All figures as Markdown: the tables of each data set are collapsed."""
-        parts = ["# All figures beside the paper's\n", INTRODUCTION, markdown_legend()]
+        parts = ["# Comparison with the paper: all figures\n", INTRODUCTION, markdown_legend()]
         for tables in by_dataset(self.comparison):
             rows = sum(len(table.lines) for table in tables)
             words = [
