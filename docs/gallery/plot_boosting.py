@@ -59,7 +59,7 @@ alt.Chart(grown).mark_line(strokeWidth=3).encode(
     width=240,
     height=220,
     description="Error and unfairness on test rows over the boosting rounds: the error of the fair "
-    "model is slightly higher than that of the plain one, its unfairness far lower.",
+    "model is slightly higher than that of the plain model, its unfairness far lower.",
 )
 
 # %%

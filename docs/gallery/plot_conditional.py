@@ -31,8 +31,8 @@ counts = pd.DataFrame(
     }
 )
 rows = {
-    (outcome, sex, one["department"]): one[f"{sex} {outcome}"]
-    for _, one in counts.iterrows()
+    (outcome, sex, department["department"]): department[f"{sex} {outcome}"]
+    for _, department in counts.iterrows()
     for sex in ("men", "women")
     for outcome in ("in", "out")
 }
@@ -41,10 +41,10 @@ groups = Groups.from_counts(table)
 groups.attributes, int(groups.mass.sum())
 
 # %%
-# Over all departments, and within each one
-# -----------------------------------------
+# Over all departments, and within each
+# -------------------------------------
 # We judge the decisions, so they are passed as labels and as predictions. A level is the admission
-# rate of women minus the rate of all applicants: first over all departments, then within each one.
+# rate of women minus the rate of all applicants: first over all departments, then within each.
 
 people = table.index.to_frame(index=False).loc[np.repeat(np.arange(len(table)), table)]
 who, decided = people[["sex", "department"]], people["outcome"]

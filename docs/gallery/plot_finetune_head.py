@@ -1,7 +1,7 @@
 """Make an existing network fair
 =============================
 
-Replace the last layer of a trained network by a fair one. All other layers stay unchanged.
+Replace the last layer of a trained network by a fair layer. All other layers stay unchanged.
 """
 
 # %%

@@ -1,7 +1,7 @@
 """See what fairness costs, and choose
 ===================================
 
-Train models from exactly fair to unconstrained in one pass, compare them, and choose one.
+Train models from exactly fair to unconstrained in one pass, compare them, and choose a model.
 """
 
 # %%

@@ -42,7 +42,7 @@ def few_are_overlooked(groups):
 
 
 # %%
-# Losses, estimators and audits accept the function in place of a name.
+# Losses, estimators and audits accept the function instead of a name.
 
 adult = load("adult")
 X = adult.encoder().fit_transform(adult.frame)

@@ -1,7 +1,7 @@
 """Train with Hugging Face
 =======================
 
-Use ``FairTrainer`` in place of ``Trainer``. It passes the sensitive column to the loss, but not to
+Use ``FairTrainer`` instead of ``Trainer``. It passes the sensitive column to the loss, but not to
 the model.
 """
 
@@ -54,7 +54,7 @@ print(" ".join(WORDS[token] for token in train[0]["input_ids"][1:]), "->", train
 
 # %%
 # ``FairTrainer`` takes two more arguments than ``Trainer``: the loss and the name of the sensitive
-# column. With a rate of 0 the loss is the plain one, for comparison.
+# column. With a rate of 0 the loss is the plain loss, for comparison.
 
 y, s = ([row[name] for row in train] for name in ("labels", "sex"))
 
