@@ -1,9 +1,9 @@
 """Lightning integration: ``from fairgrad.lightning import FairnessMonitor``.
 
 A fair loss is a module, so a `LightningModule` needs two lines: the loss as an attribute, and its
-call in ``training_step``. The multipliers are then in every checkpoint, and a resumed run continues
-as if it had not been interrupted; ``validation_step`` gets the plain loss from
-``self.criterion(logits, y)``, as Lightning has called ``eval()``::
+call in ``training_step``. Every checkpoint then contains the multipliers, and an interrupted run
+can be resumed exactly. In ``validation_step``, ``self.criterion(logits, y)`` returns the plain
+loss, because Lightning has called ``eval()``::
 
     class Model(LightningModule):
         def __init__(self, y_train, s_train):
@@ -14,8 +14,8 @@ as if it had not been interrupted; ``validation_step`` gets the plain loss from
             x, y, s = batch
             return self.criterion(self(x), y, s)
 
-If checkpoints are to be loaded where the training data are not (``load_from_checkpoint``), let the
-module take ``counts = dict(Counter(zip(y_train.tolist(), s_train.tolist())))``, call
+To load checkpoints without the training data (``load_from_checkpoint``), let the module take
+``counts = dict(Counter(zip(y_train.tolist(), s_train.tolist())))``, call
 ``self.save_hyperparameters()`` and make the loss from ``Groups.from_counts(counts)``.
 
 With several processes (DDP) add a `FairnessMonitor`: Lightning starts the processes after the loss
@@ -45,24 +45,24 @@ WHEN = ("step", "epoch")
 
 
 class FairnessMonitor(Callback):
-    """Logs where fairness stands, stops when training diverges, shares multipliers over processes.
+    """Logs fairness, stops training that diverges, and shares multipliers between processes.
 
-    Logged are, to whatever loggers the trainer has and in ``trainer.callback_metrics``,
-    "fairness/level/...", "fairness/multiplier/...", "fairness/weight/..." for each constraint or
-    cell, and "fairness/negative_share", the share of the training rows whose weight is below 0. If
-    the module has several fair losses, the name of the loss stands after "fairness/".
+    It logs "fairness/level/...", "fairness/multiplier/..." and "fairness/weight/..." for each
+    constraint or cell, and "fairness/negative_share", the share of the training rows whose weight
+    is below 0, to the trainer's loggers and ``trainer.callback_metrics``. If the module has several
+    fair losses, the name of the loss follows "fairness/".
 
     Args:
-        every: "epoch" logs the mean of the levels over the epoch's batches, and multipliers and
-            weights as they are at its end. "step" logs all of them after every batch, as often as
-            the trainer's ``log_every_n_steps`` says.
-        stop_on_divergence: whether a loss or multiplier that is infinite or not a number ends
-            training with a `FloatingPointError`, in all processes. On an accelerator this waits for
-            the device after every batch.
+        every: "epoch" logs, after each epoch, the mean of the levels over its batches and the
+            current multipliers and weights. "step" logs all of them after a batch, as often as
+            the trainer's ``log_every_n_steps`` requires.
+        stop_on_divergence: whether training stops with a `FloatingPointError`, in all processes, if
+            a loss or multiplier is infinite or not a number. On an accelerator this waits for the
+            device after every batch.
 
     Raises:
-        ValueError: if `every` is something else, or, when fitting starts, if the module has no fair
-            loss, or processes have different training data.
+        ValueError: if `every` is neither of the two, or, when fitting starts, if the module has no
+            fair loss or the processes have different training data.
 
     Example:
         >>> import torch
@@ -98,7 +98,7 @@ class FairnessMonitor(Callback):
         self._n_batches = 0
 
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Finds the fair losses; the processes, if there are several, are running by now.
+        """Finds the fair losses and joins the processes, which are running by now.
 
         Raises:
             ValueError: if the module has no fair loss.
@@ -114,13 +114,13 @@ class FairnessMonitor(Callback):
             )
         for criterion in losses.values():
             join_processes(criterion)
-        alone = len(losses) == 1
+        is_single = len(losses) == 1
         self._losses = {
-            "fairness" if alone else f"fairness/{name}": loss for name, loss in losses.items()
+            "fairness" if is_single else f"fairness/{name}": loss for name, loss in losses.items()
         }
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Starts the means of the levels anew."""
+        """Resets the means of the levels."""
         self._levels, self._n_batches = {}, 0
 
     def on_train_batch_end(
@@ -131,7 +131,7 @@ class FairnessMonitor(Callback):
         batch: Any,
         batch_idx: int,
     ) -> None:
-        """Looks for divergence; logs, or remembers the levels for the end of the epoch."""
+        """Checks for divergence; logs, or adds the levels to the means of the epoch."""
         if self.stop_on_divergence:
             self._check_finite(trainer, outputs)
         if self.every == "step":
@@ -143,12 +143,12 @@ class FairnessMonitor(Callback):
             self._levels[name] = self._levels.get(name, 0) + criterion.levels
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Logs what belongs to the epoch."""
+        """Logs the figures of the epoch."""
         if self.every == "step" or not self._n_batches:
             return
         for name, criterion in self._losses.items():
             numbers = numbers_of(criterion, self._levels[name] / self._n_batches)
-            # They are equal in all processes, but Lightning warns if it is not told to see to it.
+            # They are equal in all processes, but Lightning warns without sync_dist.
             self._log(pl_module, name, numbers, on_epoch=True, sync_dist=trainer.world_size > 1)
 
     def _log(
@@ -159,7 +159,7 @@ class FairnessMonitor(Callback):
     def _check_finite(self, trainer: Trainer, outputs: Any) -> None:
         """Raises in all processes if training has diverged in any of them."""
         loss = outputs.get("loss", 0.0) if isinstance(outputs, dict) else outputs
-        loss = 0.0 if loss is None else loss  # of a training_step that optimises by hand
+        loss = 0.0 if loss is None else loss  # a training_step with manual optimization
         problems = [divergence(loss, criterion) for criterion in self._losses.values()]
         problem = next((problem for problem in problems if problem is not None), None)
         is_broken = problem is not None

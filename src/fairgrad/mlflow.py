@@ -1,6 +1,6 @@
 """MLflow integration: ``from fairgrad.mlflow import log_audit, log_fairness``.
 
-Both write to the active run, as all of MLflow's own functions do. `mlflow-skinny` is enough.
+Both write to the active run, as MLflow's functions do. `mlflow-skinny` is enough.
 """
 
 from __future__ import annotations

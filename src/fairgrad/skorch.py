@@ -1,7 +1,7 @@
 """skorch integration: ``from fairgrad.skorch import FairNeuralNetClassifier``.
 
-A fair loss needs the labels and sensitive values of the training rows. skorch gets to see these in
-``fit`` only, so `FairNet` gives them to the loss there.
+A fair loss needs the labels and sensitive values of the training rows. skorch sees these in ``fit``
+only, so `FairNet` passes them to the loss there.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ __all__ = ["FairNeuralNetBinaryClassifier", "FairNeuralNetClassifier"]
 
 
 class WithSensitive(NamedTuple):
-    """Features and sensitive values, of a row or of a batch: data loaders keep the type."""
+    """Features and sensitive values of a row or a batch; data loaders keep this type."""
 
     features: Any
     s: Any
 
 
 class SensitiveRows(Subset[Any]):
-    """A data set of (features, label) whose features are joined by sensitive values, as integers.
+    """Adds sensitive values, as integers, to the features of a data set of (features, label).
 
-    It is a `Subset` of all rows because skorch looks through those: what scores predictions on
-    the training rows finds the features and labels there.
+    It is a `Subset` of all rows because skorch looks into those: callbacks that score predictions
+    on the training rows find the features and labels there.
     """
 
     def __init__(self, rows: Any, s: Ints) -> None:
@@ -57,7 +57,7 @@ class SensitiveRows(Subset[Any]):
 
 
 class FairNet:
-    """For classes that are also a net of skorch's; see `FairNeuralNetClassifier`."""
+    """Makes the loss of a skorch net fair; see `FairNeuralNetClassifier`."""
 
     criterion: Any
     criterion_: Any
@@ -67,7 +67,7 @@ class FairNet:
     _labels: Any = None
 
     def initialize_criterion(self) -> Any:
-        """Makes the loss; it gets to know the training rows in ``fit``."""
+        """Makes the loss, which receives the training rows in ``fit``."""
         is_fair = isinstance(self.criterion, type) and issubclass(self.criterion, FairLoss)
         make: Any = self.criterion if is_fair else partial(FairLoss, self.criterion)
         self.criterion_ = make(**self.get_params_for("criterion"))  # type: ignore[attr-defined] # skorch's
@@ -82,7 +82,7 @@ class FairNet:
         sensitive_features: Any = None,
         **fit_params: Any,
     ) -> Any:
-        """Trains; the sensitive values are taken out before skorch shows the rest to the module."""
+        """Trains the module, which never receives the sensitive values."""
         if sensitive_features is None:
             raise ValueError(
                 "sensitive_features: required to fit; call fit(X, y, sensitive_features=...)."
@@ -96,7 +96,7 @@ class FairNet:
             self._columns = self._labels = None  # a fitted net keeps no data
 
     def get_split_datasets(self, X: Any, y: Any = None, **fit_params: Any) -> tuple[Any, Any]:
-        """The parts skorch makes; the rows of the training part carry their sensitive values."""
+        """Splits the rows as skorch does, and adds sensitive values to the training rows."""
         whole = self.get_dataset(X, y)  # type: ignore[attr-defined] # skorch's
         train, valid = super().get_split_datasets(whole, y, **fit_params)  # type: ignore[misc] # skorch's
         if self._columns is None:  # not called by `fit_loop`
@@ -109,12 +109,12 @@ class FairNet:
         return SensitiveRows(train, self.criterion_.groups.encode(s)), valid
 
     def infer(self, x: Any, **fit_params: Any) -> Any:
-        """What the module gives; it never sees sensitive values."""
+        """The output of the module, which never receives sensitive values."""
         features = x.features if isinstance(x, WithSensitive) else x
         return super().infer(features, **fit_params)  # type: ignore[misc] # skorch's
 
     def get_loss(self, y_pred: Any, y_true: Any, X: Any = None, training: bool = False) -> Tensor:
-        """The fair loss in training, the plain one in validation."""
+        """The fair loss in training, the plain loss in validation."""
         scores = scores_in(y_pred, "module")
         if isinstance(self.criterion_.base_loss, nn.NLLLoss):  # skorch's modules give probabilities
             scores = torch.log(scores + torch.finfo(scores.dtype).eps)
@@ -124,19 +124,19 @@ class FairNet:
         return loss
 
     def on_epoch_end(self, net: Any, *args: Any, **kwargs: Any) -> None:
-        """Notes where fairness stands, as ``net.history[-1, "fairness"]``."""
+        """Records levels, multipliers and weights as ``net.history[-1, "fairness"]``."""
         super().on_epoch_end(net, *args, **kwargs)  # type: ignore[misc] # skorch's
         self.history.record("fairness", numbers_of(self.criterion_))
 
     def get_default_callbacks(self) -> list[tuple[str, Any]]:
-        """skorch's; the printed table leaves out the many numbers of fairness."""
+        """The default callbacks of skorch; the printed table has no fairness numbers."""
         return [
             (name, PrintLog(keys_ignored="fairness") if name == "print_log" else callback)
             for name, callback in super().get_default_callbacks()  # type: ignore[misc] # skorch's
         ]
 
     def _get_predict_nonlinearity(self) -> Any:
-        """From what the module gives to probabilities: skorch looks at the class of the loss."""
+        """How outputs become probabilities; skorch infers it from the class of the loss."""
         fair = self.criterion_
         try:
             self.criterion_ = fair.base_loss
@@ -149,28 +149,28 @@ class FairNeuralNetClassifier(FairNet, NeuralNetClassifier):  # type: ignore[mis
     """A `skorch.NeuralNetClassifier` whose loss is made fair.
 
     ``fit`` and ``partial_fit`` take the sensitive values of the rows as `sensitive_features`: one
-    value per row, or one column per attribute. They follow their rows through ``train_split``, are
-    never shown to the module, and are not needed to predict. (A collate function of your own gets
-    pairs of features and sensitive value.) The loss is `criterion`, one of PyTorch's or of
-    `fairgrad.torch`, made fair with the labels and sensitive values of the rows that are trained
-    on. Its settings are skorch's ``criterion__...``: ``fairness_measure`` (needed), ``epsilon``,
+    value per row, or one column per attribute. ``train_split`` splits them with their rows. The
+    module never receives them, and they are not needed to predict. (Your own collate function
+    receives pairs of features and sensitive value.) `criterion` is a loss of PyTorch or of
+    `fairgrad.torch`. It is made fair with the labels and sensitive values of the training rows. Its
+    settings are skorch's ``criterion__...``: ``fairness_measure`` (required), ``epsilon``,
     ``fairness_rate`` and the others of `fairgrad.torch.FairLoss`, so that ``GridSearchCV`` can
     search them. The validation loss is the plain loss.
 
     ``net.criterion_`` is the fitted loss, with `levels`, `multipliers` and `cell_weights`;
     ``net.history[:, "fairness"]`` has them by name for each epoch, with the share of negative
-    weights. ``partial_fit`` continues with the present multipliers; ``save_params`` and
-    ``load_params`` keep them in `f_criterion`. In a search with metadata routing, ask with
-    ``net.set_fit_request(sensitive_features=True)``; without, ``search.fit(X, y,
+    weights. ``partial_fit`` continues with the current multipliers; ``save_params`` and
+    ``load_params`` store them in `f_criterion`. In a search with metadata routing, call
+    ``net.set_fit_request(sensitive_features=True)``; otherwise ``search.fit(X, y,
     sensitive_features=...)`` is enough.
 
-    Everything else is skorch's. By its convention the module gives probabilities with the default
-    criterion `torch.nn.NLLLoss`, and logits with `torch.nn.CrossEntropyLoss`; of a tuple the first
-    counts, anything else but a tensor is an error.
+    Everything else is as in skorch. By its convention the module returns probabilities with the
+    default criterion `torch.nn.NLLLoss`, and logits with `torch.nn.CrossEntropyLoss`. If it returns
+    a tuple, the first element is used. Any other output but a tensor is an error.
 
     Raises:
         ValueError: on fitting, if sensitive values or the measure are missing, lengths differ, or
-            ``train_split`` gives training rows that are not those of the data.
+            ``train_split`` returns training rows that are not a subset of the data.
 
     Example:
         >>> import numpy as np, torch
@@ -200,13 +200,13 @@ class FairNeuralNetClassifier(FairNet, NeuralNetClassifier):  # type: ignore[mis
 class FairNeuralNetBinaryClassifier(FairNet, NeuralNetBinaryClassifier):  # type: ignore[misc] # skorch has no types
     """A `skorch.NeuralNetBinaryClassifier` whose loss is made fair.
 
-    Its one logit per row is for the label 1; labels are 0 and 1 as floats. See
+    The module returns one logit per row, for label 1; labels are 0 and 1 as floats. See
     `FairNeuralNetClassifier` for an example.
     """
 
 
 def _row_numbers(subset: Any, whole: Any) -> Ints:
-    """Which rows of a data set a part of it has."""
+    """The numbers of a subset's rows in the whole data set."""
     if subset is whole:
         return np.arange(len(whole))
     if isinstance(subset, Subset):
@@ -219,7 +219,7 @@ def _row_numbers(subset: Any, whole: Any) -> Ints:
 
 
 def _labels(X: Any, y: Any) -> Any:
-    """(n,) labels, given or inside a skorch data set."""
+    """(n,) labels, passed or taken from a skorch data set."""
     if y is None:
         with suppress(AttributeError):
             _, y = data_from_dataset(X)

@@ -16,18 +16,19 @@ __all__ = ["add_fairness"]
 def add_fairness(
     writer: SummaryWriter, criterion: FairLoss, step: int, prefix: str = "fairness"
 ) -> None:
-    """Writes where training stands, as scalars.
+    """Writes the levels, multipliers and weights of a fair loss as scalars.
 
-    They are "fairness/level/...", "fairness/multiplier/..." and "fairness/weight/...", one for
-    each constraint or cell, and "fairness/negative_share", the share of the training rows whose
-    weight is below 0. The levels are the loss's own estimates: without error memory those of the
-    last batch, so smooth them in TensorBoard. On an accelerator a call waits for the device once.
+    The scalars are "fairness/level/...", "fairness/multiplier/..." and "fairness/weight/...", one
+    for each constraint or cell, and "fairness/negative_share", the share of the training rows whose
+    weight is below 0. The levels are the estimates of the loss. Without error memory they are those
+    of the last batch, so smooth them in TensorBoard. On an accelerator each call waits for the
+    device once.
 
     Args:
         writer: PyTorch's `SummaryWriter`.
         criterion: the fair loss.
         step: the number of the step.
-        prefix: what the names of the scalars start with.
+        prefix: the start of the scalars' names.
 
     Raises:
         TypeError: if the criterion is not a fair loss.

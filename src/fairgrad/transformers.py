@@ -48,7 +48,7 @@ class FairTrainer(Trainer):
       |F| of the criterion's measure on the evaluation rows. "eval_fair_accuracy" is the accuracy
       if no |F| is above `tolerance`, and negative otherwise: with
       ``metric_for_best_model="fair_accuracy"`` and ``load_best_model_at_end=True`` the most
-      accurate checkpoint within the tolerance is kept, or else the one nearest to it. Your
+      accurate checkpoint within the tolerance is kept, or else the nearest to it. Your
       ``compute_metrics`` receives logits and labels as usual, and its values are added.
     - Checkpoints contain the multipliers, so ``resume_from_checkpoint`` continues exactly.
       With ``model_init`` every call of ``train`` starts with new multipliers.
@@ -202,7 +202,7 @@ class FairTrainer(Trainer):
         if self._may_lack_sensitive:
             unknown = torch.full((len(labels),), UNKNOWN, device=labels.device)
             inputs = {**dict.fromkeys(self.sensitive_columns, unknown), **inputs}
-        self._take_sensitive(inputs)  # raises an error if one is missing
+        self._take_sensitive(inputs)  # raises an error if a column is missing
         return super().prediction_step(model, inputs, prediction_loss_only, ignore_keys)
 
     def evaluation_loop(self, *args: Any, **kwargs: Any) -> EvalLoopOutput:

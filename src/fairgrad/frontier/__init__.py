@@ -276,13 +276,12 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
     ) -> None:
         """Warns (``FairnessWarning``) if a model is unusable on the validation rows.
 
-        A model is unusable if it predicts one label for everybody, if the plain model is fairer, or
-        if it is more than 2 points less accurate than the plain model. The warning suggests what to
-        try.
+        That is if everybody gets one label, if the plain model is fairer, or if more than 2 points
+        of accuracy are lost against it. The warning names what to try.
 
         Args:
             position: of the model in `points_`.
-            bound: the name of the parameter by which the model was chosen, to suggest a larger one.
+            bound: the name of what the model was chosen by, which could be larger.
             asked: its value, if it is known.
             enough: the least value of it without such a fault, if it is known.
         """
