@@ -1,4 +1,4 @@
-"""Our figures beside the paper's with a verdict per row, and beside those of other methods."""
+"""Compares our figures with the paper's, with a verdict per row, and with other methods."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _beside(row: Row, printed: Mapping[tuple[Any, ...], Row]) -> dict[str, Any]:
     name = paper_name(row["dataset"])
     paper = printed.get((name, *(row[key] for key in KEYS[1:])))
     hidden = FIGURES[2:] if row["method"] in MAX_MIN_ARE_ABSOLUTE else ()
-    found: dict[str, Any] = {
+    figures: dict[str, Any] = {
         f"paper_{figure}{ending}": None
         if paper is None or figure in hidden
         else paper[f"{figure}{ending}"]
@@ -93,24 +93,24 @@ def _beside(row: Row, printed: Mapping[tuple[Any, ...], Row]) -> dict[str, Any]:
         for ending in ("", "_std")
     }
     if paper is None:
-        return found | {"verdict": NOT_IN_PAPER}
+        return figures | {"verdict": NOT_IN_PAPER}
     comparable = row["dataset"] not in NOT_COMPARABLE
-    return found | {"verdict": verdict(row, paper) if comparable else NO_VERDICT}
+    return figures | {"verdict": verdict(row, paper) if comparable else NO_VERDICT}
 
 
 def beaten_by(rows: pd.DataFrame, method: str) -> list[str]:
-    """Methods that are at least as good in both figures, and better in one, within one cell.
+    """Methods that are at least as good in both figures, and better in one, within a cell.
 
-    Methods that need the sensitive value to predict solve an easier problem: they do not count;
-    nor do the variants of FairGrad, which are no other method.
+    Methods that need the sensitive value to predict are left out, because they solve an easier
+    problem, and so are the variants of FairGrad.
     """
-    own = rows[rows["method"] == method].iloc[0]
-    more_accurate = rows["accuracy"] - own["accuracy"]
-    fairer = own["mean_abs_fairness"] - rows["mean_abs_fairness"]
+    ours = rows[rows["method"] == method].iloc[0]
+    more_accurate = rows["accuracy"] - ours["accuracy"]
+    fairer = ours["mean_abs_fairness"] - rows["mean_abs_fairness"]
     beats = (more_accurate >= 0) & (fairer >= 0) & ((more_accurate > 0) | (fairer > 0))
     is_other = ~rows["needs_s_to_predict"].astype(bool) & ~rows["method"].str.startswith(OWN)
-    found: list[str] = rows[beats & is_other]["method"].tolist()
-    return found
+    better: list[str] = rows[beats & is_other]["method"].tolist()
+    return better
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,23 +164,23 @@ def of_trees(comparison: pd.DataFrame, *, those: bool = True) -> pd.DataFrame:
 
 def tally(comparison: pd.DataFrame, method: str = FAIRGRAD) -> Tally:
     """Counts a method's verdicts and its places on the Pareto front, of the paper's models."""
-    found = Tally(method)
+    result = Tally(method)
     comparison = of_trees(comparison, those=False)
     for key, rows in comparison.groupby(CELL, sort=False):
         dataset, model, measure = map(str, key)
         if method not in set(rows["method"]):
             continue
         judged = rows[rows["method"] == method].iloc[0]["verdict"]
-        found.verdicts[judged] += 1
+        result.verdicts[judged] += 1
         if judged in (TRADE_OFF, WORSE):
-            found.missed[dataset_title(dataset)] += 1
+            result.missed[dataset_title(dataset)] += 1
         cell = f"{dataset_title(dataset)} {model} {MEASURES.get(measure, measure)}"
         others = beaten_by(rows, method)
         if others:
-            found.beaten[cell] = [method_title(other) for other in others]
+            result.beaten[cell] = [method_title(other) for other in others]
         else:
-            found.on_front.append(cell)
-    return found
+            result.on_front.append(cell)
+    return result
 
 
 def together(comparison: pd.DataFrame, *, trees: bool = False) -> str | None:
@@ -203,21 +203,21 @@ def together(comparison: pd.DataFrame, *, trees: bool = False) -> str | None:
     )
 
 
-def duel(comparison: pd.DataFrame, one: str = ESTIMATOR, other: str = FAIRGRAD) -> str | None:
+def duel(comparison: pd.DataFrame, first: str = ESTIMATOR, second: str = FAIRGRAD) -> str | None:
     """In how many cells one method is better than another in both figures; None if in no cell."""
     rows = of_trees(comparison, those=False)
-    figures = rows[rows["method"].isin([one, other])].pivot_table(
+    figures = rows[rows["method"].isin([first, second])].pivot_table(
         index=CELL, columns="method", values=["accuracy", "mean_abs_fairness"]
     )
-    if not {one, other} <= set(figures.columns.get_level_values(-1)):
+    if not {first, second} <= set(figures.columns.get_level_values(-1)):
         return None
     figures = figures.dropna()
-    accurate = figures["accuracy"][one] - figures["accuracy"][other]
-    fairer = figures["mean_abs_fairness"][other] - figures["mean_abs_fairness"][one]
+    accurate = figures["accuracy"][first] - figures["accuracy"][second]
+    fairer = figures["mean_abs_fairness"][second] - figures["mean_abs_fairness"][first]
     better = int(((accurate >= 0) & (fairer >= 0)).sum())
     worse = int(((accurate <= 0) & (fairer <= 0) & ((accurate < 0) | (fairer < 0))).sum())
     return (
-        f"{method_title(one)} trains one model per seed and selects no settings. It is at least as "
-        f"accurate and fair as {method_title(other)} in {better} of {len(figures)} cells, and "
+        f"{method_title(first)} trains one model per seed and selects no settings. It is at least "
+        f"as accurate and fair as {method_title(second)} in {better} of {len(figures)} cells, and "
         f"beaten in {worse}. In the others, one is fairer and the other more accurate."
     )

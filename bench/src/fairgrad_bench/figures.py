@@ -109,7 +109,7 @@ def over(rows: pd.DataFrame, setting: str, figure: str) -> ReportFigure:
 
 
 def _claims(rows: pd.DataFrame, figure: str) -> list[Any]:
-    """The paper's claims: unfairness below epsilon; accuracy up to the unconstrained one."""
+    """The paper's claims: unfairness below epsilon, accuracy up to that without constraints."""
     dashed: dict[str, Any] = {"color": var("muted"), "strokeDash": [4, 3]}
     if figure == "mean_abs_fairness":
         ends = [{"epsilon": value, figure: value} for value in (0.0, float(rows["epsilon"].max()))]
@@ -180,7 +180,7 @@ def scatter(
     Args:
         rows: with the fields of x and y, "source" (`OURS` or `PAPER`), and `field`.
         x: the horizontal channel.
-        y: the vertical one.
+        y: the vertical channel.
         field: whose values are told apart by colour and shape.
         names: all values of the field in all charts, so that each looks the same everywhere.
         error_bars: "x", "y" or both; the rows hold ``<figure>_low`` and ``<figure>_high``.
@@ -207,10 +207,12 @@ def _looks(here: Sequence[str], names: Sequence[str]) -> tuple[list[str], list[s
 
 
 def _bars(base: alt.Chart, name: str, channel: Any) -> Any:
-    """The error bars along one axis, of which they must not draw another one of their own."""
+    """The error bars along one axis, which they share with the points."""
     field = str(channel.shorthand).partition(":")[0]
-    given = channel.to_dict()
-    shared = {key: given[key] for key in ("title", "scale", "axis") if key in given}
+    channel_options = channel.to_dict()
+    shared = {
+        key: channel_options[key] for key in ("title", "scale", "axis") if key in channel_options
+    }
     start = type(channel)(f"{field}_low:Q", **shared)
     ends = {name: start, f"{name}2": f"{field}_high:Q"}
     return base.mark_rule(strokeOpacity=0.45, strokeWidth=1.4).encode(**ends)

@@ -121,8 +121,8 @@ class Bert(nn.Module):
         """Logits by what becomes of the first word."""
         places = torch.arange(words.shape[1])
         inputs = self.words(words) + self.places(places) + self.segments.weight[0]
-        found: Tensor = self.head(torch.tanh(self.pooler(self.layers(self.norm(inputs))[:, 0])))
-        return found
+        scores: Tensor = self.head(torch.tanh(self.pooler(self.layers(self.norm(inputs))[:, 0])))
+        return scores
 
 
 class EpochCase(NamedTuple):

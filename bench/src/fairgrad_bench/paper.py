@@ -73,7 +73,7 @@ UNCONSTRAINED_CELEBA_LINEAR = {
     "accuracy_parity": 0.0204,
     "equality_of_opportunity": 0.0387,
 }
-"""The unconstrained model beside the paper's figure over epsilon: accuracy and unfairness."""
+"""The unconstrained model in the paper's figure over epsilon: accuracy and unfairness."""
 
 
 @cache

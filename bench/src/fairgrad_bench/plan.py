@@ -74,8 +74,8 @@ class Unit:
     @classmethod
     def from_inputs(cls, inputs: dict[str, Any]) -> Unit:
         """The unit again, from its fields as JSON keeps them."""
-        given = inputs["combinations"]
-        combinations = None if given is None else tuple(dict(settings) for settings in given)
+        listed = inputs["combinations"]
+        combinations = None if listed is None else tuple(dict(settings) for settings in listed)
         return cls(**{**inputs, "seeds": tuple(inputs["seeds"]), "combinations": combinations})
 
     def name(self, version: int) -> str:
@@ -204,15 +204,15 @@ def find_method(name: str) -> Method:
             )
         return methods()[name]
     try:
-        found = getattr(importlib.import_module(module), attribute)
+        method = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise ValueError(f"method: {name} cannot be imported: {error}") from error
-    if not isinstance(found, Method):
+    if not isinstance(method, Method):
         raise ValueError(  # noqa: TRY004 - the argument is a name, and the name is wrong
             f"method: expected {name} to be a fairgrad_bench.methods.Method, "
-            f"got {type(found).__name__}."
+            f"got {type(method).__name__}."
         )
-    return found
+    return method
 
 
 @lru_cache(maxsize=1)  # units of one data set follow each other; more would fill the memory

@@ -21,25 +21,25 @@ def made_by_runs(units: pd.DataFrame, dataset: str, model: str) -> str:
         dataset: the name of a data set.
         model: of a model.
     """
-    own = units[
+    rows = units[
         (units["dataset"] == dataset)
         & (units["model"] == model)
         & units["varies"].isna()
         & (units["status"] == FINISHED)
     ]
-    quick = ", with `--grid quick` for some rows," if (own["grid"] == "quick").any() else ""
-    return _sentence(own, [f"fairgrad-bench run --datasets {dataset} --models {model}"], quick)
+    quick = ", with `--grid quick` for some rows," if (rows["grid"] == "quick").any() else ""
+    return _sentence(rows, [f"fairgrad-bench run --datasets {dataset} --models {model}"], quick)
 
 
 def made_by_plan(units: pd.DataFrame, varies: str) -> str:
     """A sentence on the units of an experiment over one setting."""
-    own = units[(units["varies"] == varies) & (units["status"] == FINISHED)]
+    rows = units[(units["varies"] == varies) & (units["status"] == FINISHED)]
     plans = [
         f"fairgrad-bench run --plan {plan.name}"
         for plan in PLANS.values()
-        if plan.varies == varies and not {*plan.models}.isdisjoint(own["model"])
+        if plan.varies == varies and not {*plan.models}.isdisjoint(rows["model"])
     ]
-    return _sentence(own, plans)
+    return _sentence(rows, plans)
 
 
 def _sentence(units: pd.DataFrame, commands: list[str], remark: str = "") -> str:
@@ -64,8 +64,8 @@ def outdated(units: pd.DataFrame) -> pd.DataFrame:
     """Finished units that an earlier version of their method made than the one there is now."""
     done = units[units["status"] == FINISHED]
     now = done["method"].map({name: method.version for name, method in methods().items()})
-    own = done.assign(now=now)[done["version"] < now]
-    return own.astype({"version": int, "now": int})
+    rows = done.assign(now=now)[done["version"] < now]
+    return rows.astype({"version": int, "now": int})
 
 
 def estimated_cost(units: pd.DataFrame, dataset: str, model: str, method: str, grid: str) -> str:

@@ -67,14 +67,14 @@ class CountedCells:
         Raises:
             ValueError: if there is not one prediction per row.
         """
-        found = np.asarray(predicted)
-        if found.shape != part.y.shape:
+        labels = np.asarray(predicted)
+        if labels.shape != part.y.shape:
             raise ValueError(
-                f"{what}: expected one prediction per row ({len(part.y)}), got {found.shape}."
+                f"{what}: expected one prediction per row ({len(part.y)}), got {labels.shape}."
             )
         if len(self.labels) == 2:
-            return self.count(part.y, part.s, found != part.y)
-        return np.concatenate([self.count(part.y, part.s, found == y) for y in self.labels])
+            return self.count(part.y, part.s, labels != part.y)
+        return np.concatenate([self.count(part.y, part.s, labels == y) for y in self.labels])
 
     def expected_wrong(self, part: Encoded, positive_rate: Any) -> Floats:
         """(L G,) what randomised predictions of two labels get wrong on average."""
@@ -107,7 +107,7 @@ class UnitRecord:
     """What became of a unit.
 
     Attributes:
-        unit: what was asked for.
+        unit: the requested unit.
         version: of the method that did it.
         status: "finished", "skipped" (the method cannot do it) or "failed".
         reason: why it was skipped or failed.
@@ -182,8 +182,8 @@ def write_record(record: UnitRecord, folder: Path) -> Path:
 def find_record(folder: Path, unit: Unit, version: int) -> UnitRecord | None:
     """The last record of a unit by this version of its method, or None if there is none.
 
-    Records of schema 1 have other digests in their names: all that may be the unit's are read. One
-    that is damaged counts as none, with a warning: the unit is then done again.
+    Records of schema 1 have other digests in their names, so all that may be the unit's are read. A
+    damaged record counts as missing, with a warning: the unit is then computed again.
     """
     pattern = f"{unit.readable}-{'[0-9a-f]' * 12}.json"
     found = [_read_or_warn(path) for path in sorted(folder.glob(pattern))]

@@ -1,8 +1,8 @@
 """Everything from nothing: all plans, tables, overhead and the page, resumable.
 
-Stages are ordered by value: what the paper says of FairGrad comes first, then the other methods,
-then what is beside the paper. A stage that was done is not done again: units have records, and the
-overhead its table.
+Stages are ordered by value: first the paper's results of FairGrad, then the other methods, then
+experiments that are not in the paper. Finished stages are not repeated: units have records, and
+the overhead has its table.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ WITH_TREES = (
     "decision",
     "decision_aware",
 )
-"""Methods that any learner of scikit-learn's kind can be put under, and boosting's own."""
+"""Methods that work with any scikit-learn learner, and those of boosting."""
 
 STAGES = (
     ExperimentPlan(name="linear", models=("linear",)),
@@ -59,7 +59,7 @@ STAGES = (
         grid="quick",
     ),
 )
-"""All that the page shows, the paper's grid but for the methods whose full grids take days."""
+"""All results on the page, with the paper's grid unless a method's full grid takes days."""
 
 
 def narrowed_stages(
@@ -72,12 +72,12 @@ def narrowed_stages(
         ['linear', 'fairgrad', 'nonlinear', 'small', 'costly']
     """
     wanted = None if datasets is None else set(datasets)
-    found = []
+    stages = []
     for stage in STAGES:
-        own = tuple(name for name in stage.datasets if wanted is None or name in wanted)
-        if own:
-            found.append(stage.narrowed(datasets=own, seeds=tuple(seeds or ())))
-    return found
+        names = tuple(name for name in stage.datasets if wanted is None or name in wanted)
+        if names:
+            stages.append(stage.narrowed(datasets=names, seeds=tuple(seeds or ())))
+    return stages
 
 
 def reproduce(
@@ -91,7 +91,7 @@ def reproduce(
 ) -> list[RunOutcome]:
     """Runs all stages, and writes tables, overhead and the page.
 
-    The page is written after every stage, so that it is there when the rest is still to come.
+    The page is written after every stage, so that first results can be read early.
 
     Args:
         records: folder of the records.

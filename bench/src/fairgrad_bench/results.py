@@ -74,22 +74,21 @@ FILES = {
     "epsilons": "epsilon.csv",
     "fairness_rates": "fairness_rate.csv",
 }
-"""Where the tables of the results lie in a folder; those of experiments may be missing."""
+"""The files of the tables in a folder; those of experiments may be missing."""
 
 
 @dataclass(frozen=True, eq=False)
 class BenchResults:
-    """Everything that tables and figures show.
+    """All results that tables and figures show.
 
     Attributes:
         seeds: one row per unit, measure and seed.
         comparison: means over seeds, the paper's figures and verdicts.
-        units: every unit with what became of it, and the versions of the method and of the packages
-            that did it.
+        units: every unit with its outcome, and the versions of the method and the packages.
         batch_sizes: the experiment over the batch size; may be empty.
         epsilons: the experiment over epsilon; may be empty.
         fairness_rates: the experiment over the rate of the multipliers; may be empty.
-        settings: what made the results, whatever the machine.
+        settings: how the results were made, apart from the machine.
 
     Example:
         >>> import tempfile
@@ -115,7 +114,7 @@ class BenchResults:
 
     @classmethod
     def from_records(cls, records: Sequence[UnitRecord]) -> BenchResults:
-        """Selects, summarises and compares; of each unit the last record counts.
+        """Selects, summarises and compares; the last record of each unit counts.
 
         Raises:
             ValueError: if there are no records.
@@ -136,7 +135,7 @@ class BenchResults:
 
     @classmethod
     def from_folder(cls, folder: str | Path) -> BenchResults:
-        """The results again, from what `write` wrote.
+        """Reads the results that `write` wrote.
 
         Raises:
             ValueError: if the folder holds no results.
@@ -166,7 +165,7 @@ class BenchResults:
         seeds = pd.concat([_others(kept.seeds, done), self.seeds], ignore_index=True)
         units = pd.concat([_others(before, done), done, failed], ignore_index=True)
         made = units[units["status"] == FINISHED].groupby("method")["version"].unique()
-        versions = {name: sorted(map(int, found)) for name, found in made.items()}
+        versions = {name: sorted(map(int, numbers)) for name, numbers in made.items()}
         return BenchResults(
             seeds=seeds,
             comparison=compared(summarise(seeds)),
@@ -179,11 +178,11 @@ class BenchResults:
 
     @property
     def summary(self) -> pd.DataFrame:
-        """The very columns of the paper's results."""
+        """The columns of the paper's results."""
         return self.comparison.reindex(columns=list(COLUMNS))
 
     def write(self, folder: str | Path) -> list[Path]:
-        """Writes all tables into a folder, which is made if it is not there; gives the files.
+        """Writes all tables into a folder, which is created if necessary; returns the files.
 
         - ``results.csv``: the paper's columns and names.
         - ``comparison.csv``: with the paper's figures, verdicts, grids and times.
@@ -191,13 +190,15 @@ class BenchResults:
         - ``units.csv``: what was run, skipped or failed, and why.
         - ``batch_size.csv``, ``epsilon.csv``, ``fairness_rate.csv``, if those experiments were run.
         - ``tables.md``: the tables of the paper's appendix.
-        - ``settings.json``: what made the results, whatever the machine.
+        - ``settings.json``: how the results were made, apart from the machine.
         """
         place = Path(folder)
         place.mkdir(parents=True, exist_ok=True)
         frames = {"results.csv": self.summary}
         frames |= {file: getattr(self, name) for name, file in FILES.items()}
-        texts = {name: own.to_csv(index=False) for name, own in frames.items() if not own.empty}
+        texts = {
+            name: frame.to_csv(index=False) for name, frame in frames.items() if not frame.empty
+        }
         texts["tables.md"] = self.figures_page()
         texts["settings.json"] = json.dumps(self.settings, indent=2) + "\n"
         for name, text in texts.items():
@@ -205,7 +206,7 @@ class BenchResults:
         return [place / name for name in texts]
 
     def write_pages(self, path: str | Path) -> list[Path]:
-        """Writes the summary, and beside it a page of all figures; gives the files."""
+        """Writes the summary and a page of all figures beside it; returns the files."""
         page = Path(path)
         figures = page.with_name(f"{page.stem}_figures{page.suffix}")
         has_picture = (page.parent / PICTURE).is_file()
@@ -220,52 +221,52 @@ class BenchResults:
             figures: file of all figures, to link to.
             picture: file of the chart to show first.
         """
-        parts = ["# Comparison with the paper\n"]
+        paragraphs = ["# Comparison with the paper\n"]
         if not self.comparison.empty:
-            found = self.comparison
-            own = tally(found)
-            sentences = [*own.sentences(), together(found), duel(found)]
-            sentences.append(together(found, trees=True))
+            comparison = self.comparison
+            counts = tally(comparison)
+            sentences = [*counts.sentences(), together(comparison), duel(comparison)]
+            sentences.append(together(comparison, trees=True))
             words = [f"{sentence}\n" for sentence in sentences if sentence]
             link = f"[All figures]({figures}), with the meaning of the verdicts. {ABBREVIATIONS}\n"
             chart = [f"![{ALT}]({picture})\n"] if picture else []
-            parts += [*words[:1], *chart, verdict_grid(found), link, *words[1:]]
-            if own.beaten:
-                lost = [f"- {cell}: {', '.join(by)}" for cell, by in own.beaten.items()]
+            paragraphs += [*words[:1], *chart, verdict_grid(comparison), link, *words[1:]]
+            if counts.beaten:
+                lost = [f"- {cell}: {', '.join(by)}" for cell, by in counts.beaten.items()]
                 title = f"Where another method beats it: {len(lost)} cells"
-                parts.append(collapsed(title, "\n".join(lost) + "\n"))
-        return "\n".join([*parts, *self._gaps()])
+                paragraphs.append(collapsed(title, "\n".join(lost) + "\n"))
+        return "\n".join([*paragraphs, *self._gaps()])
 
     def figures_page(self) -> str:
         """All figures as Markdown: the tables of each data set are collapsed."""
-        parts = ["# Comparison with the paper: all figures\n", INTRODUCTION, markdown_legend()]
+        paragraphs = ["# Comparison with the paper: all figures\n", INTRODUCTION, markdown_legend()]
         for tables in by_dataset(self.comparison):
             rows = sum(len(table.lines) for table in tables)
             words = [
                 markdown_section(table, made_by_runs(self.units, *table.key)) for table in tables
             ]
-            parts.append(collapsed(f"{tables[0].dataset}: {rows} rows", *words))
-        for title, found, varies in (
+            paragraphs.append(collapsed(f"{tables[0].dataset}: {rows} rows", *words))
+        for title, frame, varies in (
             ("Batch size", self.batch_sizes, BATCH_SIZE),
             ("Epsilon", self.epsilons, EPSILON),
             ("Rate of the multipliers", self.fairness_rates, FAIRNESS_RATE),
         ):
-            if not found.empty:
-                words = [EXPERIMENTS.get(varies, ""), markdown_experiment(found, varies)]
+            if not frame.empty:
+                words = [EXPERIMENTS.get(varies, ""), markdown_experiment(frame, varies)]
                 words.append(made_by_plan(self.units, varies))
-                parts.append(collapsed(title, "\n\n".join(filter(None, words)) + "\n"))
+                paragraphs.append(collapsed(title, "\n\n".join(filter(None, words)) + "\n"))
         done = self.units[self.units["status"] == FINISHED]
         others = {
             "What was run": _datasets_by(done, ["model", "method", "grid"]),
             "Not offered by the method": self._reasons(SKIPPED),
             "Failed": self._reasons(FAILED),
         }
-        parts += [
+        paragraphs += [
             collapsed(f"{title}: {len(table)} lines", markdown_frame(table) + "\n")
             for title, table in others.items()
             if len(table) or title == "What was run"
         ]
-        return "\n".join(parts)
+        return "\n".join(paragraphs)
 
     def _gaps(self) -> list[str]:
         """What is missing, outdated or shorter than in the paper, each a table with its cost."""
@@ -312,11 +313,11 @@ class BenchResults:
 
     def _short(self) -> pd.DataFrame:
         """The data sets of which the paper's rows have a quick grid here."""
-        found = self.comparison
-        if found.empty:
-            return found
-        is_short = (found["grid"] == "quick") & (found["verdict"] != NOT_IN_PAPER)
-        return self._with_costs(found[is_short], "paper")
+        rows = self.comparison
+        if rows.empty:
+            return rows
+        is_short = (rows["grid"] == "quick") & (rows["verdict"] != NOT_IN_PAPER)
+        return self._with_costs(rows[is_short], "paper")
 
     def _with_costs(self, rows: pd.DataFrame, grid: str) -> pd.DataFrame:
         """The data sets of rows, and about how long a grid of each would take for a measure."""
@@ -332,16 +333,16 @@ class BenchResults:
         shown = rows.assign(dataset=named, method=rows["method"].map(method_title))
         shown["measure"] = rows["measure"].map(MEASURES)
         keys = ["model", "method"]
-        measures = shown.groupby(keys)["measure"].agg(lambda own: ", ".join(own.unique()))
-        found = _datasets_by(shown, keys)
-        found.insert(2, "measures", measures.to_numpy())
-        return found.rename(columns={"datasets": COST})
+        measures = shown.groupby(keys)["measure"].agg(lambda names: ", ".join(names.unique()))
+        table = _datasets_by(shown, keys)
+        table.insert(2, "measures", measures.to_numpy())
+        return table.rename(columns={"datasets": COST})
 
 
 def _datasets_by(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     """The names of the data sets, one after the other, for every combination of the keys."""
     grouped = rows["dataset"].groupby([rows[key] for key in keys], sort=True)
-    names = grouped.agg(lambda own: ", ".join(own.unique()))
+    names = grouped.agg(lambda values: ", ".join(values.unique()))
     return names.rename("datasets").reset_index()
 
 
@@ -352,31 +353,33 @@ def _others(rows: pd.DataFrame, units: pd.DataFrame) -> pd.DataFrame:
     of_unit = [name for name in (*KEYS, "varies", "grid") if name in rows]
     if "varies" not in rows:
         units = units[units["varies"].isna()]
-    own = {tuple(row) for row in units[of_unit].fillna("").itertuples(index=False, name=None)}
+    keys = {tuple(row) for row in units[of_unit].fillna("").itertuples(index=False, name=None)}
     measure = of_unit.index("measure")
-    is_own = [
-        row in own or (*row[:measure], "", *row[measure + 1 :]) in own
+    is_among = [
+        row in keys or (*row[:measure], "", *row[measure + 1 :]) in keys
         for row in rows[of_unit].fillna("").itertuples(index=False, name=None)
     ]
-    return rows[~pd.Series(is_own, index=rows.index)]
+    return rows[~pd.Series(is_among, index=rows.index)]
 
 
-def _newer(kept: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
-    """An experiment's rows of before, but for those of cells that were run anew."""
-    if kept.empty or found.empty:
-        return kept if found.empty else found
-    cells = set(found[[*KEYS]].itertuples(index=False, name=None))
+def _newer(kept: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
+    """The earlier rows of an experiment, except those of cells that were run again."""
+    if kept.empty or new.empty:
+        return kept if new.empty else new
+    cells = set(new[[*KEYS]].itertuples(index=False, name=None))
     others = [row not in cells for row in kept[[*KEYS]].itertuples(index=False, name=None)]
-    return pd.concat([kept[others], found], ignore_index=True)
+    return pd.concat([kept[others], new], ignore_index=True)
 
 
 def _with_environment(units: pd.DataFrame, settings: dict[str, Any]) -> pd.DataFrame:
-    """Units of results that did not say yet who made each: all of them were made by the same."""
+    """Adds the environment to units of older results, which had one environment for all units."""
     if "environment" in units:
         return units
     versions = settings["versions"]
-    is_one = all(len(own) == 1 for own in versions.values())
-    made_by = _environment({name: own[0] for name, own in versions.items()}) if is_one else ""
+    is_one = all(len(numbers) == 1 for numbers in versions.values())
+    made_by = (
+        _environment({name: numbers[0] for name, numbers in versions.items()}) if is_one else ""
+    )
     return units.assign(environment=made_by)
 
 
@@ -384,14 +387,14 @@ def _environment(versions: Mapping[str, str]) -> str:
     return ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
 
 
-def _united(one: Any, other: Any) -> Any:
+def _united(first: Any, second: Any) -> Any:
     """Settings of two sets of results: all values of each list, and of each key."""
-    if isinstance(one, dict):
+    if isinstance(first, dict):
         return {
-            name: _united(one[name], other[name]) if name in one and name in other else found
-            for name, found in {**other, **one}.items()
+            name: _united(first[name], second[name]) if name in first and name in second else value
+            for name, value in {**second, **first}.items()
         }
-    return sorted({*one, *other}) if isinstance(one, list) else other
+    return sorted({*first, *second}) if isinstance(first, list) else second
 
 
 def _unit_row(record: UnitRecord) -> dict[str, Any]:

@@ -201,7 +201,7 @@ def on_this_machine(units: Sequence[Any], jobs: int, work: Work) -> Iterator[Any
                     yield alone.submit(work.execute, unit).result()
                 except TerminatedWorkerError as error:
                     yield work.failed(unit, error)
-                finally:  # joblib's own pools cannot go on with this one
+                finally:  # joblib's pools cannot continue with this pool
                     alone.shutdown()
 
 
@@ -236,7 +236,7 @@ def execute(unit: Unit, wanted: int | None = None) -> UnitRecord:
     Args:
         unit: what to train.
         wanted: the version of the method it is to be done with; a machine of a cluster that holds
-            another one says so instead of mixing results.
+            another version raises an error instead of mixing results.
     """
     start = time.process_time()  # a busy machine makes no method look slow
     here = 0
@@ -327,14 +327,14 @@ def _counted(
     }
 
 
-def _kept(cells: CountedCells, found: Candidate, split: Split) -> KeptModel:
-    rate = found.test_positive_rate
+def _kept(cells: CountedCells, candidate: Candidate, split: Split) -> KeptModel:
+    rate = candidate.test_positive_rate
     return KeptModel(
-        seed=found.seed,
-        settings=dict(found.settings),
-        epoch=int(found.epoch),
-        validation=cells.counted(split.validation, found.validation, "validation").tolist(),
-        test=cells.counted(split.test, found.test, "test").tolist(),
+        seed=candidate.seed,
+        settings=dict(candidate.settings),
+        epoch=int(candidate.epoch),
+        validation=cells.counted(split.validation, candidate.validation, "validation").tolist(),
+        test=cells.counted(split.test, candidate.test, "test").tolist(),
         expected=None if rate is None else cells.expected_wrong(split.test, rate).tolist(),
     )
 

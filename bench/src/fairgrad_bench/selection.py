@@ -67,7 +67,7 @@ class CandidateFigures:
     def row(self, position: int) -> dict[str, float]:
         """The paper's four figures of one candidate."""
         levels = self.levels[position]
-        found = (
+        figures = (
             self.accuracy[position],
             self.unfairness[position],
             np.nanmax(levels),
@@ -75,7 +75,7 @@ class CandidateFigures:
         )
         return {
             name: round(float(value), NOISE_DIGITS) + 0.0  # no negative zero
-            for name, value in zip(FIGURES, found, strict=True)
+            for name, value in zip(FIGURES, figures, strict=True)
         }
 
 
@@ -223,11 +223,11 @@ def _mean_row(part: pd.DataFrame, by: Sequence[str]) -> dict[str, object]:
 
 def batch_sizes(records: Sequence[UnitRecord]) -> pd.DataFrame:
     """Figures over the batch size, the paper's beside ours where it is the paper's case."""
-    found = _over(records, BATCH_SIZE)
-    if found.empty:
-        return found
+    rows = _over(records, BATCH_SIZE)
+    if rows.empty:
+        return rows
     paper = paper_batch_sizes().set_index(BATCH_SIZE).add_prefix("paper_")
-    joined = found.join(paper, on=BATCH_SIZE)
+    joined = rows.join(paper, on=BATCH_SIZE)
     is_papers = _is_papers(joined, measure="equalized_odds")
     joined.loc[~is_papers, list(paper.columns)] = float("nan")
     return joined
@@ -239,17 +239,17 @@ def epsilons(records: Sequence[UnitRecord]) -> pd.DataFrame:
     The paper claims that mean |F| is at most epsilon, and that accuracy rises to that of the
     unconstrained model once epsilon exceeds its unfairness.
     """
-    found = _over(records, EPSILON)
-    if found.empty:
-        return found
-    found["within_epsilon"] = found["mean_abs_fairness"] <= found[EPSILON]
+    rows = _over(records, EPSILON)
+    if rows.empty:
+        return rows
+    rows["within_epsilon"] = rows["mean_abs_fairness"] <= rows[EPSILON]
     claims: dict[str, Any] = {
         "paper_unconstrained_accuracy": UNCONSTRAINED_CELEBA_LINEAR["accuracy"],
-        "paper_unconstrained_mean_abs_fairness": found["measure"].map(UNCONSTRAINED_CELEBA_LINEAR),
+        "paper_unconstrained_mean_abs_fairness": rows["measure"].map(UNCONSTRAINED_CELEBA_LINEAR),
     }
-    found = found.assign(**claims)
-    found.loc[~_is_papers(found), list(claims)] = float("nan")
-    return found
+    rows = rows.assign(**claims)
+    rows.loc[~_is_papers(rows), list(claims)] = float("nan")
+    return rows
 
 
 def fairness_rates(records: Sequence[UnitRecord]) -> pd.DataFrame:
@@ -262,10 +262,10 @@ def _over(records: Sequence[UnitRecord], varies: str) -> pd.DataFrame:
     seeds = per_seed([record for record in records if record.unit.varies == varies])
     if seeds.empty:
         return pd.DataFrame()
-    found = summarise(seeds, by=(*KEYS, "value")).rename(columns={"value": varies})
-    return found.sort_values([*KEYS, varies], kind="stable", ignore_index=True)
+    rows = summarise(seeds, by=(*KEYS, "value")).rename(columns={"value": varies})
+    return rows.sort_values([*KEYS, varies], kind="stable", ignore_index=True)
 
 
-def _is_papers(found: pd.DataFrame, **more: str) -> pd.Series[bool]:
+def _is_papers(rows: pd.DataFrame, **more: str) -> pd.Series[bool]:
     case = {**PAPER_CASE, **more}
-    return (found[list(case)] == pd.Series(case)).all(axis=1)
+    return (rows[list(case)] == pd.Series(case)).all(axis=1)

@@ -138,23 +138,23 @@ def markdown_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> st
     return "\n".join(f"| {' | '.join(line)} |" for line in escaped)
 
 
-def markdown_section(found: TableSection, made_by: str = "") -> str:
+def markdown_section(section: TableSection, made_by: str = "") -> str:
     """One table under its title.
 
     Args:
-        found: the table.
+        section: the table.
         made_by: a sentence that follows it.
     """
     headings = ["METHOD", "MEASURE", "VERDICT"]
     for name in HEADINGS.values():
         headings += [name, "paper"]
     rows = []
-    for line in found.lines:
+    for line in section.lines:
         marks = " †" * line.needs_s + " ‡" * line.short
         cells = [f"{line.method}{marks}", line.measure, line.verdict]
         rows.append([*cells, *line.figures(), f"{line.seconds:.0f}"])
     table = markdown_table([*headings, "SECONDS"], rows)
-    return "\n\n".join([f"**{found.title}**", table, *([made_by] if made_by else [])]) + "\n"
+    return "\n\n".join([f"**{section.title}**", table, *([made_by] if made_by else [])]) + "\n"
 
 
 def verdict_grid(comparison: pd.DataFrame, method: str = FAIRGRAD) -> str:
@@ -175,9 +175,9 @@ def verdict_grid(comparison: pd.DataFrame, method: str = FAIRGRAD) -> str:
     return markdown_frame(grid.fillna("").rename_axis("data set").reset_index()) + "\n"
 
 
-def collapsed(title: str, *parts: str) -> str:
+def collapsed(title: str, *blocks: str) -> str:
     """Markdown that a click unfolds. It must have no headings: pages would nest them wrongly."""
-    return "\n".join([f"<details>\n<summary>{title}</summary>\n", *parts, "</details>\n"])
+    return "\n".join([f"<details>\n<summary>{title}</summary>\n", *blocks, "</details>\n"])
 
 
 def markdown_legend() -> str:
@@ -200,23 +200,23 @@ def markdown_frame(frame: pd.DataFrame) -> str:
     return markdown_table([str(name) for name in frame.columns], rows)
 
 
-def markdown_experiment(found: pd.DataFrame, varies: str) -> str:
+def markdown_experiment(rows: pd.DataFrame, varies: str) -> str:
     """The table of an experiment over one setting."""
     columns: dict[str, Any] = {
-        "DATASET": found["dataset"].map(dataset_title),
-        "MODEL": found["model"],
-        "MEASURE": found["measure"].map(MEASURES),
-        varies.replace("_", " ").upper(): found[varies].map("{:g}".format),
+        "DATASET": rows["dataset"].map(dataset_title),
+        "MODEL": rows["model"],
+        "MEASURE": rows["measure"].map(MEASURES),
+        varies.replace("_", " ").upper(): rows[varies].map("{:g}".format),
     }
     for name in ("accuracy", "mean_abs_fairness"):
         for column, who in ((name, ""), (f"paper_{name}", ", paper")):
-            if column in found:
-                figures = [_mean_figure(row, column) for row in found.to_dict(orient="records")]
-                columns[HEADINGS[name] + who] = [str(own) for own in figures]
-    if "within_epsilon" in found:
-        columns["AT MOST EPSILON"] = found["within_epsilon"].map({True: "yes", False: "no"})
-    if "verdict" in found:
-        columns["VERDICT"] = found["verdict"]
+            if column in rows:
+                figures = [_mean_figure(row, column) for row in rows.to_dict(orient="records")]
+                columns[HEADINGS[name] + who] = [str(figure) for figure in figures]
+    if "within_epsilon" in rows:
+        columns["AT MOST EPSILON"] = rows["within_epsilon"].map({True: "yes", False: "no"})
+    if "verdict" in rows:
+        columns["VERDICT"] = rows["verdict"]
     return markdown_frame(pd.DataFrame(columns))
 
 

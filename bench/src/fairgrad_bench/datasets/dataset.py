@@ -26,7 +26,7 @@ _WIDTH = 88
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PaperDataset(Dataset):
-    """A data set made by a schema, which may have images or a split of its own.
+    """A data set made by a schema, which may have images or a fixed split.
 
     Attributes:
         title: Readable name.

@@ -135,7 +135,7 @@ def download(carrier: Carrier) -> list[bytes]:
     """The members that a carrier names, or its whole download.
 
     Raises:
-        FetchError: No answer, a refusal, or a download whose hash is not the expected one.
+        FetchError: No answer, a refusal, or a download with a wrong hash.
     """
     if carrier.kind == "folktables":
         return [california_income()]

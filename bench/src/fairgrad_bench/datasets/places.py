@@ -39,7 +39,7 @@ class DataNotFoundError(FileNotFoundError):
 
 
 class CorruptFileError(OSError):
-    """A file's content is not the expected one."""
+    """A file has unexpected content."""
 
 
 class FetchError(OSError):
@@ -122,7 +122,7 @@ def _unpacked(path: Path, packed: bytes) -> bytes:
 
 
 def record_hash(path: Path, digest: str) -> None:
-    """Note the hash of a fetched file beside it, for files whose hash nobody has published."""
+    """Note the hash of a fetched file beside it, for files without a published hash."""
     write_whole(_record(path), f"{digest}\n".encode())
 
 

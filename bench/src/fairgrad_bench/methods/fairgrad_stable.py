@@ -45,7 +45,7 @@ def train_estimators(
         model = _estimator(task, seed, settings)
         X, y, s = split.train
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FairnessWarning)  # the tables say what was reached
+            warnings.simplefilter("ignore", FairnessWarning)  # the tables show what was reached
             model.fit(X, y, sensitive_features=s)
         validation, test = (
             model.predict(part.X, **({"sensitive_features": part.s} if use_sensitive else {}))

@@ -118,7 +118,7 @@ class Method:
 
 
 def methods() -> dict[str, Method]:
-    """All methods by their names, sorted: each module of the package that defines METHOD is one."""
+    """All methods by name, sorted: every module of the package that defines METHOD."""
     return {method.name: method for method in sorted(_listing(), key=lambda found: found.name)}
 
 
@@ -153,7 +153,7 @@ def batch_and_decay(model: str, grid: str) -> list[Combination]:  # noqa: ARG001
 
 
 def usual(model: str, grid: str) -> list[Combination]:
-    """Batch size and weight decay of networks; six sizes of boosted trees, or one of them."""
+    """Batch size and weight decay of networks; six sizes of boosted trees, or a single size."""
     if model != "lightgbm":
         return batch_and_decay(model, grid)
     if grid == "quick":

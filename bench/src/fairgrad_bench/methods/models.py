@@ -159,7 +159,7 @@ def train_stacked(
 
     Args:
         task: what to train.
-        combinations: hyper-parameters, of which ``batch_size`` must be one.
+        combinations: hyper-parameters, with ``batch_size`` among them.
         weight_of: sample weights of a split's training rows.
         parts_of: other parts of a stack, for the settings of its members.
         network_of: makes a network, of parameters and buffers, that is not the stack's own.
@@ -284,7 +284,7 @@ def train_trees(
 
 
 def boosted_trees(measure: str | None, seed: int, **settings: Any) -> Any:
-    """An unfitted boosted classifier; without a measure it is LightGBM's own."""
+    """An unfitted boosted classifier; without a measure it is LightGBM's."""
     from fairgrad.lightgbm import FairGradLGBMClassifier  # noqa: PLC0415 - slow to import
 
     return FairGradLGBMClassifier(

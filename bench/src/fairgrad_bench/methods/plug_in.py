@@ -48,9 +48,9 @@ class CellProbabilities:
 
     def of(self, part: Encoded) -> Floats:
         """(n, 2, G) the probability of each label and group; 0 for cells that were never seen."""
-        found = np.zeros((len(part), 2 * self.n_groups))
-        found[:, self.model.classes_] = self.model.predict_proba(part.X.astype(np.float64))
-        return found.reshape(-1, 2, self.n_groups)
+        probabilities = np.zeros((len(part), 2 * self.n_groups))
+        probabilities[:, self.model.classes_] = self.model.predict_proba(part.X.astype(np.float64))
+        return probabilities.reshape(-1, 2, self.n_groups)
 
 
 class PlugInRule:
@@ -84,7 +84,7 @@ class PlugInRule:
         self.prices: Floats = upper - lower
 
     def __call__(self, probabilities: Floats) -> Ints:
-        """(n,) label 1 where its reduced cost is the lower one."""
+        """(n,) label 1 where its reduced cost is lower."""
         reduced = self._costs(probabilities) + self._slopes(probabilities) @ self.prices
         return (reduced < 0).astype(np.int64)
 

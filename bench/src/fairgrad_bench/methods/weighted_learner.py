@@ -41,7 +41,7 @@ class WeightedLearner:
         self.hidden, self.epochs, self.seed = hidden, epochs, seed
 
     def __sklearn_clone__(self) -> WeightedLearner:
-        """An unfitted one."""
+        """Creates an unfitted learner."""
         return WeightedLearner(hidden=self.hidden, epochs=self.epochs, seed=self.seed)
 
     def fit(self, X: Any, y: Any, sample_weight: Any) -> WeightedLearner:
@@ -62,7 +62,7 @@ class WeightedLearner:
         )
         parts = StackParts(network=paper_network) if self.hidden else None
         member = Member(learning_rate=ADAM_RATE)
-        validation = np.arange(1)  # epochs are judged by nobody
+        validation = np.arange(1)  # no epoch is judged
         training = train(table, [member], plan, validation=validation, parts=parts)
         sizes = (X.shape[1], *plan.hidden, 1)
         self.network = members_network(training.state(0), [0], own_network(sizes))

@@ -1,6 +1,6 @@
 """Time and memory on a large table: ACSIncome of the United States, by sex and race.
 
-665,800 rows, 10 features, 18 groups. Every task runs in a process of its own, on one thread, and
+665,800 rows, 10 features, 18 groups. Every task runs in a separate process, on one thread, and
 learns from four fifths of the rows: `seconds` is the processor time of the task itself, and
 `peak_mb` the most memory that its process held, of which `data_mb` were there before it began.
 """
@@ -119,7 +119,7 @@ def run_task(name: str) -> str:
         "data_mb": round(before),
         "accuracy": round(float((predicted == test.y).mean()), 4),
         "mean_abs_level": round(float(levels.unfairness), 4),
-        "warned": "; ".join(sorted({str(one.message)[:200] for one in caught})),
+        "warned": "; ".join(sorted({str(warning.message)[:200] for warning in caught})),
     }
     return json.dumps(result)
 

@@ -37,8 +37,8 @@ def fit_estimator(
     if epsilon is not None:
         model.set_params(epsilon=epsilon)
     model.fit(rows.X, rows.y, sensitive_features=rows.s)
-    given = {"sensitive_features": split.test.s} if is_aware else {}
-    return model.predict(split.test.X, **given)
+    values = {"sensitive_features": split.test.s} if is_aware else {}
+    return model.predict(split.test.X, **values)
 
 
 def our_estimator(kind: str, measure: str, seed: int) -> Any:

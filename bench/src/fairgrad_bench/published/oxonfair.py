@@ -50,8 +50,8 @@ def split(_: str, seed: int) -> Split:
     rows, rng = table(), np.random.default_rng(seed)
     is_test = np.zeros(len(rows.y), dtype=bool)
     for cell in np.unique(rows.y + 2 * rows.s):
-        own = rng.permutation(np.flatnonzero(rows.y + 2 * rows.s == cell))
-        is_test[own[round(0.7 * len(own)) :]] = True
+        members = rng.permutation(np.flatnonzero(rows.y + 2 * rows.s == cell))
+        is_test[members[round(0.7 * len(members)) :]] = True
     return Split(rows.take(~is_test), None, rows.take(is_test))
 
 

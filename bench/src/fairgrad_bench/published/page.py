@@ -76,7 +76,7 @@ def side_by_side(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def differing(results: str | Path) -> list[str]:
-    """A line for every unconstrained model that differs from the published one.
+    """A line for every unconstrained model whose figures differ from the published ones.
 
     Args:
         results: folder of the tables as CSV.

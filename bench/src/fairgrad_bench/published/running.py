@@ -133,7 +133,7 @@ def execute(unit: PublishedUnit) -> PublishedRecord:
         accuracy=float((predicted == split.test.y).mean()),
         gaps={name: float(gap) for name, gap in source.gaps(split.test, predicted).items()},
         seconds=round(seconds, 3),
-        warned=sorted({str(one.message)[:200] for one in caught}),
+        warned=sorted({str(warning.message)[:200] for warning in caught}),
         environment={
             "python": platform.python_version(),
             **{name: version(name) for name in ("fairgrad", "torch", "scikit-learn")},

@@ -107,7 +107,7 @@ def data_file(name: str) -> Path:
 
     Raises:
         DataNotFoundError: if it is nowhere.
-        CorruptFileError: if its content is not the expected one.
+        CorruptFileError: if it has unexpected content.
     """
     for _, folder in places():
         path = None if folder is None else folder / name

@@ -67,7 +67,7 @@ def measured(records: Iterable[PublishedRecord]) -> pd.DataFrame:
     return figures.reset_index().assign(made=RUN_HERE)
 
 
-def beats(one: pd.Series, other: pd.Series) -> bool:
+def beats(row: pd.Series, other: pd.Series) -> bool:
     """Whether one row is at least as accurate and fair as another, and better in one of the two.
 
     Example:
@@ -75,8 +75,8 @@ def beats(one: pd.Series, other: pd.Series) -> bool:
         >>> beats(pd.Series(fair), pd.Series(accurate)), beats(pd.Series(accurate), pd.Series(fair))
         (False, False)
     """
-    no_worse = one["accuracy"] >= other["accuracy"] and one["gap"] <= other["gap"]
-    return bool(no_worse and (one["accuracy"] > other["accuracy"] or one["gap"] < other["gap"]))
+    no_worse = row["accuracy"] >= other["accuracy"] and row["gap"] <= other["gap"]
+    return bool(no_worse and (row["accuracy"] > other["accuracy"] or row["gap"] < other["gap"]))
 
 
 def joined(ours: pd.DataFrame) -> pd.DataFrame:
