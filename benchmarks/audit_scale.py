@@ -87,13 +87,13 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--folder", default=None)
     parser.add_argument("--out", default=None)
-    given = parser.parse_args()
-    found = []
-    with tempfile.TemporaryDirectory(dir=given.folder) as name:
+    options = parser.parse_args()
+    records = []
+    with tempfile.TemporaryDirectory(dir=options.folder) as name:
         folder = Path(name)
-        write_rows(folder, given.rows, given.files)
+        write_rows(folder, options.rows, options.files)
         size = sum(file.stat().st_size for file in folder.iterdir()) / 2**20
-        print(f"{given.rows:,} rows, {size:,.0f} MB in {given.files} files")
+        print(f"{options.rows:,} rows, {size:,.0f} MB in {options.files} files")
         for question, bare in BARE.items():
             query = bare.format(f"{folder}/*.parquet")
             program = f"import duckdb; duckdb.execute({query!r}).fetchall()"
@@ -102,24 +102,27 @@ def main() -> None:
                 "GROUP BY": [sys.executable, "-c", program],
                 "audit": [sys.executable, "-m", "fairgrad", *audit, *AUDITS[question].split()],
             }
-            runs: dict[str, list[dict[str, float]]] = {one: [] for one in commands}
-            for _ in range(given.repeats):
-                for one, command in commands.items():
-                    runs[one].append(watched(command))
-            row: dict[str, Any] = {"question": question, "rows": given.rows}
+            runs: dict[str, list[dict[str, float]]] = {name_of: [] for name_of in commands}
+            for _ in range(options.repeats):
+                for name_of, command in commands.items():
+                    runs[name_of].append(watched(command))
+            row: dict[str, Any] = {"question": question, "rows": options.rows}
             for unit in ("seconds", "CPU seconds", "MB"):
-                both = [statistics.median(run[unit] for run in runs[one]) for one in commands]
+                both = [
+                    statistics.median(run[unit] for run in runs[name_of]) for name_of in commands
+                ]
                 row |= {
-                    f"{one}, {unit}": round(n, 1) for one, n in zip(commands, both, strict=True)
+                    f"{name_of}, {unit}": round(n, 1)
+                    for name_of, n in zip(commands, both, strict=True)
                 }
                 row |= {} if unit == "MB" else {f"ratio of {unit}": round(both[1] / both[0], 2)}
-            found.append(row)
-            print(found[-1], flush=True)
-    if given.out:
-        with Path(given.out).open("w", newline="") as file:
-            writer = csv.DictWriter(file, list(found[0]))
+            records.append(row)
+            print(records[-1], flush=True)
+    if options.out:
+        with Path(options.out).open("w", newline="") as file:
+            writer = csv.DictWriter(file, list(records[0]))
             writer.writeheader()
-            writer.writerows(found)
+            writer.writerows(records)
 
 
 if __name__ == "__main__":

@@ -80,12 +80,12 @@ def main() -> None:
     data = make_data(options.rows, options.groups)
     table = Table("groups are", "MetricFrame, s", "audit, s", "ratio", "all tables, s", "ratio")
     for kind in ("integers", "words"):
-        given = data["y"], data["pred"], data[kind]
+        columns = data["y"], data["pred"], data[kind]
         times: dict[str, list[float]] = {"frame": [], "audit": [], "full": []}
         for _ in range(options.repeats):
-            times["frame"].append(seconds(metric_frame, *given))
-            times["audit"].append(seconds(audit, *given))
-            times["full"].append(seconds(audit_in_full, *given))
+            times["frame"].append(seconds(metric_frame, *columns))
+            times["audit"].append(seconds(audit, *columns))
+            times["full"].append(seconds(audit_in_full, *columns))
         frame, plain, full = (statistics.median(runs) for runs in times.values())
         figures = [frame, plain, plain / frame, full, full / frame]
         table.add_row(kind, *(f"{figure:.3f}" for figure in figures))

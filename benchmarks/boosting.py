@@ -142,9 +142,9 @@ def summary(data: str, measure: str, name: str, rows: list[Row], plain_rows: lis
     }
 
 
-def keep(found: list[dict[str, Any]], path: Path, keys: list[str]) -> None:
+def keep(records: list[dict[str, Any]], path: Path, keys: list[str]) -> None:
     """Writes rows to a table, in the place of earlier ones of the same keys."""
-    table = pd.DataFrame(found)
+    table = pd.DataFrame(records)
     if path.exists():
         before = pd.read_csv(path)
         table = pd.concat([before, table]).drop_duplicates(keys, keep="last")
@@ -165,7 +165,7 @@ def quality(arguments: argparse.Namespace) -> None:
             for split in splits:
                 for name in names:
                     rows[name].append(judge(METHODS[name], split, measure))
-            found = [
+            records = [
                 summary(
                     data,
                     measure,
@@ -175,7 +175,7 @@ def quality(arguments: argparse.Namespace) -> None:
                 )
                 for name in names
             ]
-            keep(found, arguments.out / "boosting.csv", KEYS)
+            keep(records, arguments.out / "boosting.csv", KEYS)
 
 
 def negative(arguments: argparse.Namespace) -> None:
@@ -193,7 +193,7 @@ def negative(arguments: argparse.Namespace) -> None:
         "-log(1 - p), h not weighted": (gradients, _with_hessian(np.ones_like)),
     }
     splits = [load("adult").split(seed=seed) for seed in PAPER_SEEDS[: arguments.seeds]]
-    found = []
+    records = []
     for measure in MOMENTS:
         for rate in (0.1, 0.2):
             print(f"\nadult, {measure}, fairness rate {rate}")
@@ -201,8 +201,8 @@ def negative(arguments: argparse.Namespace) -> None:
                 method = ours(SMOOTH, fairness_rate=rate)
                 rows = [judge(method, split, measure) for split in splits]
                 row = summary("adult", measure, name, rows, rows)
-                found.append({**row, "fairness_rate": rate})
-    table = pd.DataFrame(found).rename(columns={"method": "rule"})
+                records.append({**row, "fairness_rate": rate})
+    table = pd.DataFrame(records).rename(columns={"method": "rule"})
     table.drop(columns="seconds_ratio_to_plain").to_csv(
         arguments.out / "boosting_negative.csv", index=False
     )
@@ -230,12 +230,12 @@ def growth(arguments: argparse.Namespace) -> None:
     base = {"rounds": 100, "rows": 20_000, "groups": 2}
     grown = {"rounds": (50, 200, 400), "rows": (5_000, 40_000, 80_000), "groups": (5, 20, 50)}
     print("\n  rounds    rows  groups    plain     fair   ratio")
-    found = [
+    records = [
         _grow(**{**base, what: value}, repeats=arguments.repeats)
         for what, values in grown.items()
         for value in (base[what], *values)
     ]
-    keep(found, arguments.out / "boosting_growth.csv", list(base))
+    keep(records, arguments.out / "boosting_growth.csv", list(base))
 
 
 def _grow(rounds: int, rows: int, groups: int, repeats: int) -> dict[str, Any]:
@@ -288,7 +288,7 @@ def rate(arguments: argparse.Namespace) -> None:
     """What other automatic rates reach on validation rows, of exact and of default fairness."""
     objective = fairgrad.boosting.objective
     in_use = objective.RATE, objective.HORIZON, objective.PROPORTIONAL
-    found = []
+    records = []
     for data in arguments.data:
         splits = [_rate_rows(data, seed) for seed in range(arguments.seeds)]
         for trees, measure, epsilon in product(("default", "smooth"), MOMENTS, (0.0, 0.05)):
@@ -305,9 +305,9 @@ def rate(arguments: argparse.Namespace) -> None:
                 row = {"dataset": data, "trees": trees, "measure": measure, "epsilon": epsilon}
                 row |= dict(zip(("rate", "horizon", "proportional"), candidate, strict=True))
                 row |= {"accuracy": round(accuracy, 4), "mean_abs_fairness": round(unfairness, 4)}
-                found.append({**row, "seeds": len(splits)})
+                records.append({**row, "seeds": len(splits)})
                 print(*row.values(), flush=True)
-            keep(found, arguments.out / "boosting_rate.csv", [*row][:7])
+            keep(records, arguments.out / "boosting_rate.csv", [*row][:7])
     objective.RATE, objective.HORIZON, objective.PROPORTIONAL = in_use
 
 
@@ -335,7 +335,7 @@ def price(arguments: argparse.Namespace) -> None:
 
     On 6,000 rows, and on four fifths of the table. Times are medians of fits taken in turn.
     """
-    found = []
+    records = []
     for name, read in TABLES.items():
         table = read(Path("build/strangers"))
         labels = np.unique(table.y, return_inverse=True)[1]
@@ -349,9 +349,9 @@ def price(arguments: argparse.Namespace) -> None:
                 parts = [(table.X[part], labels[part]) for part in (order[:n_rows], test)]
                 s = table.group[order[:n_rows]]
                 row |= {"seed": seed, **_price(library, measure, *parts, s, arguments.repeats)}
-                found.append(row)
+                records.append(row)
                 print(*row.values(), flush=True)
-    fitted = pd.DataFrame(found)
+    fitted = pd.DataFrame(records)
     fitted.to_csv(arguments.out / "boosting_price.csv", index=False)
     fitted["is"] = np.where(fitted["price"] > COSTLY, "more than 2 points lost", "less lost")
     print(fitted.groupby(["library", "is"])["stated"].agg(["sum", "size"]))
@@ -364,9 +364,9 @@ def _price(
 ) -> dict[str, Any]:
     """Accuracy lost on the test rows, whether a fit stated the price, and its time beside plain."""
     (X, y), (X_new, y_new) = train, test
-    fair, plain_one = (LIBRARIES[library](one) for one in (measure, None))
+    fair, plain_one = (LIBRARIES[library](w) for w in (measure, None))
     times = []
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for _ in range(repeats):
             started = time.process_time()
@@ -378,7 +378,7 @@ def _price(
     lost = np.mean(plain_one.predict(X_new) == y_new) - np.mean(fair.predict(X_new) == y_new)
     return {
         "price": round(lost, 4),
-        "stated": any("Fairness costs" in str(one.message) for one in said),
+        "stated": any("Fairness costs" in str(w.message) for w in caught),
         "ratio": round(seconds / plain_seconds, 2),
         "extra_seconds": round(seconds - plain_seconds, 2),
     }

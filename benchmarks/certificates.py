@@ -74,8 +74,8 @@ class KnownModel:
         By equalized odds this is the level of label 1 in the smallest group; by demographic parity
         both recalls move so that its selection rate does.
         """
-        rest = 1.0 - shares[-1]
-        moved = np.append(np.full(len(shares) - 1, -worst * shares[-1] / rest), worst)
+        others = 1.0 - shares[-1]
+        moved = np.append(np.full(len(shares) - 1, -worst * shares[-1] / others), worst)
         by_selection = measure == "demographic_parity"
         sign = np.array([-1.0, 1.0]) if by_selection else np.array([0.0, 1.0])
         return cls(np.asarray(RECALLS) + moved[:, None] * sign, worst)
@@ -93,8 +93,8 @@ class KnownModel:
 def cells(draws: int, n_rows: int, shares: Floats, rng: np.random.Generator) -> Floats:
     """(draws, G, L) rows of every group and label, at random."""
     joint = np.outer(shares, [1.0 - POSITIVE, POSITIVE])
-    found: Floats = rng.multinomial(n_rows, joint.ravel(), size=draws).astype(np.float64)
-    return found.reshape(draws, *joint.shape)
+    counts: Floats = rng.multinomial(n_rows, joint.ravel(), size=draws).astype(np.float64)
+    return counts.reshape(draws, *joint.shape)
 
 
 def groups_of(rows: Floats) -> Groups:
@@ -131,14 +131,14 @@ def side_by_side(measure: str, counts: Floats) -> tuple[Floats, Floats]:
     hits = right.transpose(1, 0, 2).reshape(n_groups, n_labels)
     rows[:, at, at] = hits
     rows[:, at, (at + 1) % n_labels] = total.transpose(1, 0, 2).reshape(n_groups, -1) - hits
-    found = finding("equalized_odds", rows)
+    judged = finding("equalized_odds", rows)
 
     def largest(level: Floats) -> Floats:
         most: Floats = np.nanmax(level.reshape(draws, -1), axis=1)
         return most
 
-    low, high = found.level_intervals
-    return largest(np.abs(found.levels)), largest(np.maximum(high, -low))
+    low, high = judged.level_intervals
+    return largest(np.abs(judged.levels)), largest(np.maximum(high, -low))
 
 
 def check(measure: str, counts: Floats) -> None:

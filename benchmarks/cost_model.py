@@ -141,11 +141,11 @@ def constants(frame: pd.DataFrame) -> pd.DataFrame:
 
 def communication() -> pd.DataFrame:
     """What an all-reduce costs between two processes here."""
-    found = [(numbers, all_reduce_seconds(numbers)) for numbers in (8, 2048, 1_000_000)]
+    records = [(numbers, all_reduce_seconds(numbers)) for numbers in (8, 2048, 1_000_000)]
     return pd.DataFrame(
         [
             {"numbers": numbers, "bytes": 8 * numbers, "microseconds": seconds * 1e6}
-            for numbers, seconds in found
+            for numbers, seconds in records
         ]
     )
 

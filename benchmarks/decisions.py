@@ -62,7 +62,7 @@ def in_turns(tasks: dict[str, Callable[[], Any]], repeats: int) -> dict[str, flo
 def costs(data: str, split: Split, measure: str, repeats: int) -> list[dict[str, Any]]:
     """One row per estimator."""
     (X, y, s), validation, _ = split
-    found = []
+    records = []
     for name, estimator in ESTIMATORS.items():
 
         def fair(epsilon: float = 0.0, estimator: Any = estimator) -> FairDecisionClassifier:
@@ -70,7 +70,7 @@ def costs(data: str, split: Split, measure: str, repeats: int) -> list[dict[str,
 
         seconds = in_turns(
             {
-                "plain": lambda own=estimator: own.fit(X, y),
+                "plain": lambda item=estimator: item.fit(X, y),
                 "cells": lambda make=fair: make(np.inf).fit(X, y, sensitive_features=s),
                 "fit": lambda make=fair: make().fit(X, y, sensitive_features=s),
                 "frontier": lambda make=fair: Frontier(make(), epsilons=32, random_state=0).fit(
@@ -81,8 +81,8 @@ def costs(data: str, split: Split, measure: str, repeats: int) -> list[dict[str,
         )
         solver = seconds["fit"] - seconds["cells"]
         row = {"data": data, "measure": measure, "estimator": name, **seconds, "solver": solver}
-        found.append({**row, "cells / plain": seconds["cells"] / seconds["plain"]})
-    return found
+        records.append({**row, "cells / plain": seconds["cells"] / seconds["plain"]})
+    return records
 
 
 def made_up(n_labels: int, n_groups: int) -> DecisionProblem:
@@ -102,13 +102,13 @@ def made_up(n_labels: int, n_groups: int) -> DecisionProblem:
 
 def many_cells(repeats: int) -> list[dict[str, Any]]:
     """The solver alone, equalized odds."""
-    found = []
+    records = []
     for n_labels, n_groups in CELLS:
         problem = made_up(n_labels, n_groups)
         plain = problem.decide(np.zeros(len(problem.lower)))
-        seconds = in_turns({"solver": lambda own=problem: solve(own)}, repeats)
+        seconds = in_turns({"solver": lambda item=problem: solve(item)}, repeats)
         decision = solve(problem)
-        found.append(
+        records.append(
             {
                 "data": f"{ROWS} rows, {n_labels} labels, {n_groups} groups",
                 **seconds,
@@ -117,7 +117,7 @@ def many_cells(repeats: int) -> list[dict[str, Any]]:
                 "beyond the bounds": decision.beyond,
             }
         )
-    return found
+    return records
 
 
 def main() -> None:
@@ -133,15 +133,15 @@ def main() -> None:
         "ignore", message="The bounds are not kept|Every row is predicted|X does not have valid"
     )
     if arguments.many:
-        found = many_cells(arguments.repeats)
+        records = many_cells(arguments.repeats)
     else:
-        found = [
+        records = [
             row
             for data in arguments.data
             for measure in arguments.measures
             for row in costs(data, load(data).split(PAPER_SEEDS[0]), measure, arguments.repeats)
         ]
-    table = pd.DataFrame(found)
+    table = pd.DataFrame(records)
     print(table.round(4).to_string(index=False))
     if arguments.out is not None:
         name = "decisions_many.csv" if arguments.many else "decisions.csv"

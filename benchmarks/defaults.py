@@ -43,9 +43,9 @@ RULE, SCHEDULE = Constraints.slacken_for, classifier.NETWORK
 def slack_of(combine: Callable[[Any, Any], Any]) -> Callable[..., Constraints]:
     """The slack as a function of epsilon and of the standard error of each level."""
 
-    def slacken_for(own: Constraints, rows: Any, epsilon: Any) -> Constraints:
-        error = RULE(own, rows, 1e-12).upper - own.upper
-        return own.slacken(combine(epsilon, error))
+    def slacken_for(constraints: Constraints, rows: Any, epsilon: Any) -> Constraints:
+        error = RULE(constraints, rows, 1e-12).upper - constraints.upper
+        return constraints.slacken(combine(epsilon, error))
 
     return slacken_for
 
@@ -77,11 +77,11 @@ def parts_of(name: str, seed: int) -> Iterator[tuple[Any, Any, Any]]:
         rows, _ = split(TABLES[name](Path("build/strangers")), seed)
         cell = group_rows(rows.y, rows.s).cell()
         for part in hold_out(cell, 0.25, seed):
-            own = rows.take(part)
-            yield own.X, own.y, own.group
+            held = rows.take(part)
+            yield held.X, held.y, held.group
         return
-    for own in load(name).split(PAPER_SEEDS[seed])[:2]:
-        yield own.X[:MOST_ROWS], own.y[:MOST_ROWS], own.s[:MOST_ROWS]
+    for held in load(name).split(PAPER_SEEDS[seed])[:2]:
+        yield held.X[:MOST_ROWS], held.y[:MOST_ROWS], held.s[:MOST_ROWS]
 
 
 def judged(name: str, hidden: tuple[int, ...]) -> dict[str, float]:
@@ -110,19 +110,19 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS)
     asked = parser.parse_args()
     warnings.simplefilter("ignore")
-    found = []
+    records = []
     if asked.part == "slack":
         for table in SMALL_GROUPS:
             for name, rule in SLACKS.items():
                 Constraints.slacken_for = rule  # type: ignore[method-assign]  # for these fits
-                found.append({"table": table, "slack": name, **judged(table, ())})
-                print(*found[-1].values(), flush=True)
+                records.append({"table": table, "slack": name, **judged(table, ())})
+                print(*records[-1].values(), flush=True)
     else:
         for table in OF_NETWORKS:
             for name, classifier.NETWORK in SCHEDULES.items():
-                found.append({"table": table, "schedule": name, **judged(table, HIDDEN)})
-                print(*found[-1].values(), flush=True)
-    pd.DataFrame(found).to_csv(asked.out / f"defaults_{asked.part}.csv", index=False)
+                records.append({"table": table, "schedule": name, **judged(table, HIDDEN)})
+                print(*records[-1].values(), flush=True)
+    pd.DataFrame(records).to_csv(asked.out / f"defaults_{asked.part}.csv", index=False)
 
 
 if __name__ == "__main__":

@@ -3,8 +3,8 @@
     python benchmarks/equal_unfairness.py run
     python benchmarks/equal_unfairness.py summary
 
-What is compared was written down, and committed, before the first complete run; a second one, with
-later defaults, is published. A trial on COMPAS (one seed, linear models and trees) and part of a
+The design was written down, and committed, before the first complete run; a second run, with later
+defaults, is published. A trial on COMPAS (one seed, linear models and trees) and part of a
 larger design had been seen before; numbers of rows, seeds and epsilons were then reduced to save
 time:
 
@@ -32,8 +32,8 @@ time:
   on as many new rows ("oracle"); a default fit costs at most 3 logistic regressions (linear), 4
   plain fits (networks) or 6 (trees).
 
-`run` writes results/equal_unfairness_models.csv, one model after the other: stop and start it as
-you like. `summary` writes results/equal_unfairness.csv (cells) and equal_unfairness_summary.csv.
+`run` writes results/equal_unfairness_models.csv, one model after the other; it can be interrupted
+and resumed. `summary` writes results/equal_unfairness.csv (cells) and equal_unfairness_summary.csv.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ THRESHOLDS = {
     "demographic_parity": "demographic_parity",
 }
 """What fairlearn calls our measures."""
-RIVALS = {"reduction": "blind", "plug-in": "blind", "ThresholdOptimizer": "aware"}
+OTHERS = {"reduction": "blind", "plug-in": "blind", "ThresholdOptimizer": "aware"}
 OURS = ("weights", "decisions")
 GOAL_WAY = {"linear": "weights", "network": "decisions", "trees": "decisions"}
 MOST_COST = {"linear": 3.0, "network": 4.0, "trees": 6.0}
@@ -268,8 +268,8 @@ class Unit:
         optimizer.fit(with_s(fit), fit.y, sensitive_features=fit.s)
 
         def chances(part: Rows) -> Floats:
-            found = optimizer._pmf_predict(with_s(part), sensitive_features=part.s)  # noqa: SLF001 - as above
-            return np.asarray(found)[:, 1]
+            probabilities = optimizer._pmf_predict(with_s(part), sensitive_features=part.s)  # noqa: SLF001 - as above
+            return np.asarray(probabilities)[:, 1]
 
         return chances
 
@@ -287,7 +287,7 @@ METHODS: dict[str, Callable[[Unit, str, float, str], Chances]] = {
 
 
 def with_s(part: Rows) -> Floats:
-    """Features of rivals that are aware: the sensitive value is the last one."""
+    """Features of other methods that are aware: the sensitive value is the last column."""
     return np.column_stack([part.X, part.s])
 
 
@@ -304,12 +304,12 @@ def figures(part: Rows, chances: Any, measure: str) -> tuple[float, float, float
 
 def planned(kind: str, inputs: str) -> Iterator[tuple[str, str, str, float]]:
     """Measure, inputs, method and epsilon of each model of a unit."""
-    rivals = [name for name, own in RIVALS.items() if own == inputs]
+    others = [name for name, kind_of_inputs in OTHERS.items() if kind_of_inputs == inputs]
     if kind == "linear" and inputs == "blind":
         yield MEASURES[0], inputs, LOGISTIC, np.inf
     for measure in MEASURES:
         yield measure, inputs, PLAIN, np.inf
-        for method in (*OURS, *rivals):
+        for method in (*OURS, *others):
             only_exact = method == "ThresholdOptimizer" and measure == "equalized_odds"
             for epsilon in EPSILONS[:1] if only_exact else EPSILONS:
                 yield measure, inputs, method, epsilon
@@ -326,12 +326,12 @@ def run(asked: argparse.Namespace) -> None:
         unit = None
         for plan in planned(kind, inputs):
             measure, _, method, epsilon = plan
-            found = (table, seed, kind, measure, inputs, method, float(epsilon))
-            key = tuple(map(str, found))
+            names = (table, seed, kind, measure, inputs, method, float(epsilon))
+            key = tuple(map(str, names))
             if key in rows:
                 continue
             unit = unit or Unit(parts_of(table, seed), kind, seed)
-            rows[key] = dict(zip(KEYS, found, strict=True)) | judged(unit, *plan)
+            rows[key] = dict(zip(KEYS, names, strict=True)) | judged(unit, *plan)
             write_whole(path, pd.DataFrame([*rows.values()]).to_csv(index=False))
             print(*key, rows[key], flush=True)
 
@@ -397,17 +397,17 @@ def verdict(differences: Any) -> dict[str, Any]:
 
 
 def compared(models: pd.DataFrame) -> pd.DataFrame:
-    """One row per kind of model, way, rival, table and measure."""
-    found = []
-    for rival, inputs in RIVALS.items():
+    """One row per kind of model, way, other method, table and measure."""
+    rows = []
+    for other, inputs in OTHERS.items():
         here = models[models["inputs"] == inputs]
         for cell, of_cell in here.groupby(["model", "table", "measure"], sort=False):
             for way in OURS:
                 differences, sizes = [], set()
-                for _, own in of_cell.groupby("seed"):
-                    plain = own[own["method"] == PLAIN]
-                    theirs = own[own["method"] == rival]
-                    ours = own[(own["method"] == way) & own["epsilon"].isin(theirs["epsilon"])]
+                for _, fits in of_cell.groupby("seed"):
+                    plain = fits[fits["method"] == PLAIN]
+                    theirs = fits[fits["method"] == other]
+                    ours = fits[(fits["method"] == way) & fits["epsilon"].isin(theirs["epsilon"])]
                     if not len(theirs) or len(theirs) != len(ours) or not len(plain):
                         continue
                     sizes.add(len(ours) + 1)
@@ -415,27 +415,27 @@ def compared(models: pd.DataFrame) -> pd.DataFrame:
                     differences.append(advantage(*pair))
                 if differences:
                     names = dict(zip(["model", "table", "measure"], cell, strict=True))
-                    row = {**names, "way": way, "other": rival, "models": max(sizes)}
-                    found.append(row | verdict(differences))
-    return pd.DataFrame(found)
+                    row = {**names, "way": way, "other": other, "models": max(sizes)}
+                    rows.append(row | verdict(differences))
+    return pd.DataFrame(rows)
 
 
 def summary(asked: argparse.Namespace) -> None:
-    """Writes the cells, and what they come to for each kind of model, way and rival."""
+    """Writes the cells, and a summary for each kind of model, way and other method."""
     models = pd.read_csv(asked.out / "equal_unfairness_models.csv")
     cells = compared(models)
     write_whole(asked.out / "equal_unfairness.csv", cells.to_csv(index=False))
     cost, kept = costs(models), kept_on_new_rows(models)
-    found = []
-    for (kind, way, other), own in cells.groupby(["model", "way", "other"], sort=False):
-        counts = own["verdict"].value_counts()
-        found.append(
+    records = []
+    for (kind, way, other), cases in cells.groupby(["model", "way", "other"], sort=False):
+        counts = cases["verdict"].value_counts()
+        records.append(
             {
                 "model": kind,
                 "way": way,
                 "other": other,
                 **{word: int(counts.get(word, 0)) for word in ("ahead", "level", "behind")},
-                "mean_difference": round(float(own["difference"].mean()), 4),
+                "mean_difference": round(float(cases["difference"].mean()), 4),
                 "cost": cost[kind, way],
                 "cost_of_other": cost[kind, other],
                 "kept": kept.get((kind, way), np.nan),
@@ -443,13 +443,13 @@ def summary(asked: argparse.Namespace) -> None:
                 "kept_by_oracle": kept.get((kind, "oracle"), np.nan),
             }
         )
-    table = pd.DataFrame(found)
+    table = pd.DataFrame(records)
     write_whole(asked.out / "equal_unfairness_summary.csv", table.to_csv(index=False))
     print(cells.to_string(index=False), table.to_string(index=False), sep="\n\n")
     for kind, way in GOAL_WAY.items():
-        for own in table[(table["model"] == kind) & (table["way"] == way)].to_dict("records"):
-            if own["other"] == "reduction":
-                print(kind, goals(own))
+        for row in table[(table["model"] == kind) & (table["way"] == way)].to_dict("records"):
+            if row["other"] == "reduction":
+                print(kind, goals(row))
 
 
 def costs(models: pd.DataFrame) -> dict[tuple[str, str], float]:
@@ -473,14 +473,14 @@ def kept_on_new_rows(models: pd.DataFrame) -> dict[tuple[str, str], float]:
     return {(str(kind), str(method)): float(share) for (kind, method), share in shares.items()}
 
 
-def goals(own: dict[str, Any]) -> dict[str, bool]:
+def goals(row: dict[str, Any]) -> dict[str, bool]:
     """Which goals one row of the summary reaches."""
-    n = own["ahead"] + own["level"] + own["behind"]
+    n = row["ahead"] + row["level"] + row["behind"]
     return {
-        "mean difference at least -.001": own["mean_difference"] >= -WITHIN,
-        "behind in at most a tenth": own["behind"] <= 0.1 * n,
-        "epsilon kept as by the oracle": own["kept"] >= own["kept_by_oracle"],
-        "cost": own["cost"] <= MOST_COST[own["model"]],
+        "mean difference at least -.001": row["mean_difference"] >= -WITHIN,
+        "behind in at most a tenth": row["behind"] <= 0.1 * n,
+        "epsilon kept as by the oracle": row["kept"] >= row["kept_by_oracle"],
+        "cost": row["cost"] <= MOST_COST[row["model"]],
     }
 
 

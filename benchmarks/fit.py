@@ -74,10 +74,10 @@ def tables(sections: list[str], data: Path) -> Iterator[FitTable]:
             part = load(name).split(seed=10).train
             yield FitTable(name, part.X, part.y, part.s)
     if "law" in sections:
-        own = law(data)
-        yield FitTable("law", own.X, own.y, own.s)
-        scaled = StandardScaler().fit_transform(own.X).astype(np.float32)
-        yield FitTable("law, standardized", scaled, own.y, own.s)
+        students = law(data)
+        yield FitTable("law", students.X, students.y, students.s)
+        scaled = StandardScaler().fit_transform(students.X).astype(np.float32)
+        yield FitTable("law, standardized", scaled, students.y, students.s)
     sizes = (RANDOM if "random" in sections else ()) + (LARGE if "large" in sections else ())
     for n, features in sizes:
         rng = np.random.default_rng(0)

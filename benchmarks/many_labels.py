@@ -95,13 +95,13 @@ def run(
     label = np.unique(table.y, return_inverse=True)[1]
     group = np.unique(table.group, return_inverse=True)[1]
     training, test = hold_out(label * (group.max() + 1) + group, 0.2, seed)
-    rest, held = table.take(training), table.take(test)
+    train, held = table.take(training), table.take(test)
     desirable = TABLES[name][1]
     began = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of bounds that are not quite kept
         model = METHODS[method](measure, desirable)
-        model.fit(rest.X, rest.y, sensitive_features=rest.s)
+        model.fit(train.X, train.y, sensitive_features=train.s)
     seconds = time.process_time() - began
     predicted = model.predict(held.X)
     about = {"table": name, "method": method, "model": "plain" if measure is None else "fair"}
@@ -140,10 +140,12 @@ def main() -> None:
     parser.add_argument("--tables", nargs="+", choices=list(TABLES), default=list(TABLES))
     parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
     parser.add_argument("--records", type=Path)
-    given = parser.parse_args()
-    every = run_all(given.data, given.tables, given.methods, given.seeds, given.records)
+    options = parser.parse_args()
+    every = run_all(options.data, options.tables, options.methods, options.seeds, options.records)
     keys = ["table", "measure", "method", "model"]
-    every = every[every.groupby(keys)["seed"].transform("size") == given.seeds]  # the finished ones
+    every = every[
+        every.groupby(keys)["seed"].transform("size") == options.seeds
+    ]  # the finished ones
     means = every.drop(columns="seed").groupby(keys, sort=False).mean()
     deviation = every.groupby(keys, sort=False)[["accuracy", "unfairness"]].std(ddof=0)
     shown = means.join(deviation.add_suffix("_std")).reset_index()
@@ -151,8 +153,8 @@ def main() -> None:
     shown["seconds"] = shown["seconds"].round(1)
     shown = shown.round(4)
     print(shown.to_string(index=False))
-    if given.out is not None:
-        shown.to_csv(given.out / "many_labels.csv", index=False)
+    if options.out is not None:
+        shown.to_csv(options.out / "many_labels.csv", index=False)
 
 
 if __name__ == "__main__":

@@ -71,14 +71,14 @@ METHODS: dict[str, Callable[[Any], Any]] = {
 
 def monitored(hits: Any) -> Any:
     """(S, days) whether `Monitor` calls streams unfair; hits are (S, rows, 2 groups)."""
-    found = []
+    exceeded = []
     for n in LOOKS:
         error = 2 * lifelong_error(ERROR, 2 * n, TIGHTEST * 2 * PAIRS)
         low, high = limits(
             hits[:, :n].sum(axis=1), np.full(hits[:, 0].shape, n), FAIR_SHARE * error
         )
-        found.append(((low > TOLERANCE) | (high < -TOLERANCE)).any(axis=1))
-    return np.array(found).T
+        exceeded.append(((low > TOLERANCE) | (high < -TOLERANCE)).any(axis=1))
+    return np.array(exceeded).T
 
 
 def median_rows(called: Any) -> float:

@@ -42,7 +42,7 @@ def seconds() -> list[float]:
     X[:, 0] += s
     y = (X[:, :5].sum(1) + rng.normal(size=ROWS) > 0).astype(int)
     table = TrainingTable.from_data(X, y, s)
-    found = []
+    seconds_of = []
     for n_members, batch_size in CASES:
         members = [Member(epsilon=e, **PAPER) for e in np.linspace(0, 0.1, n_members)]
         plan = TrainingPlan(
@@ -57,8 +57,8 @@ def seconds() -> list[float]:
             started = time.process_time()
             train(table, members, plan)
             taken.append(time.process_time() - started)
-        found.append(min(taken))
-    return found
+        seconds_of.append(min(taken))
+    return seconds_of
 
 
 def in_a_process(source: Path | None) -> list[float]:
@@ -68,8 +68,8 @@ def in_a_process(source: Path | None) -> list[float]:
         environment["PYTHONPATH"] = str(source.resolve())
     command = [sys.executable, __file__, MEASURED]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
-    found: list[float] = json.loads(done.stdout)
-    return found
+    seconds_of: list[float] = json.loads(done.stdout)
+    return seconds_of
 
 
 def main() -> None:

@@ -280,7 +280,7 @@ class NuPI(Plain):
         groups = Groups.from_data(train.y.numpy(), train.s.numpy())
         limits = constraints_of(measure, groups).drop_undefined()
         self.by_label, self.n_outcomes = limits.by_label, limits.n_outcomes
-        self.c0, self.C = (torch.as_tensor(own).float() for own in (limits.c0, limits.C))
+        self.c0, self.C = (torch.as_tensor(values).float() for values in (limits.c0, limits.C))
         self.n_cells = self.C.shape[1] // self.n_outcomes
         self.last = torch.full((self.n_outcomes, self.n_cells), 0.5)
         self.multipliers = nn.Parameter(torch.zeros(len(self.c0)))
@@ -467,7 +467,7 @@ def summarize() -> None:
     kinds = {method: means[means.method == method] for method in METHODS}
     kinds["auto, tuned on"] = means[(means.method == "auto") & tuned]
     kinds["auto, confirmed"] = means[(means.method == "auto") & ~tuned]
-    goals = pd.DataFrame({"wanted": WANTED, **{name: _goals(own) for name, own in kinds.items()}})
+    goals = pd.DataFrame({"wanted": WANTED, **{name: _goals(rows) for name, rows in kinds.items()}})
     goals.rename_axis("goal").reset_index().to_csv(RESULTS / "settles_goals.csv", index=False)
     _table(means).to_csv(RESULTS / "settles_loops.csv", index=False)
 
@@ -517,13 +517,13 @@ def _table(means: pd.DataFrame) -> pd.DataFrame:
 
     found = []
     for loop, rows in means.groupby(list(Loop._fields), sort=False):
-        own = rows.set_index("method")
+        chosen = rows.set_index("method")
         pairs = {
-            method: f"{short(own.accuracy[method])} / {short(own.mean_level[method])}"
+            method: f"{short(chosen.accuracy[method])} / {short(chosen.mean_level[method])}"
             for method in METHODS
-            if method in own.index
+            if method in chosen.index
         }
-        auto = own.loc["auto"]
+        auto = chosen.loc["auto"]
         found.append(
             {
                 **dict(zip(Loop._fields, loop, strict=True)),

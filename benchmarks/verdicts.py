@@ -336,12 +336,12 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("results"))
     parser.add_argument("--draws", type=int, default=2000)
     parser.add_argument("--resume", action="store_true", help="keep the rows that are there")
-    given = parser.parse_args()
-    path = given.out / "verdicts.csv"
-    known = pd.read_csv(path) if path.exists() and given.resume else pd.DataFrame()
+    options = parser.parse_args()
+    path = options.out / "verdicts.csv"
+    known = pd.read_csv(path) if path.exists() and options.resume else pd.DataFrame()
     rows: list[dict[str, Any]] = known.to_dict(orient="records")
     path.parent.mkdir(parents=True, exist_ok=True)
-    for place, (case, figure, draw, n, goal) in enumerate(cases(given.draws)):
+    for place, (case, figure, draw, n, goal) in enumerate(cases(options.draws)):
         if place < len(rows):
             continue
         rng = np.random.default_rng(place)

@@ -57,12 +57,12 @@ class Trials:
         """Counts a trial: `is_whole` says whether the output is whole, None if there is none."""
         self.trials += 1
         try:
-            found = is_whole()
+            result = is_whole()
         except Exception as error:  # noqa: BLE001 - whatever reading it ends in
             self.faults.append(f"{what}: {type(error).__name__}: {error}"[:300])
             return
-        self.written += found is True
-        if found is False:
+        self.written += result is True
+        if result is False:
             self.faults.append(f"{what}: the output is not whole")
 
     def leaves_nothing(self, folder: Path, known: set[str], *, hidden: bool) -> None:
@@ -90,9 +90,9 @@ class Forked:
         if number:
             (os.killpg if everyone else os.kill)(self.pid, number)
         with self.errors:
-            said = self.errors.read()
+            text = self.errors.read()
         _, status = os.waitpid(self.pid, 0)
-        return os.waitstatus_to_exitcode(status), said
+        return os.waitstatus_to_exitcode(status), text
 
 
 def start(
@@ -155,17 +155,17 @@ def whole_model(folder: Path) -> bool | None:
         return None
     model = load_model(folder, ["a", "b", "c", "d"])
     _, scores, _ = model.predict(pd.DataFrame(np.zeros((3, 4)), columns=list("abcd")))
-    found = {file.name for file in folder.iterdir()}
-    return bool(np.isfinite(scores).all()) and found <= OURS and "report.html" in found
+    names = {file.name for file in folder.iterdir()}
+    return bool(np.isfinite(scores).all()) and names <= OURS and "report.html" in names
 
 
 def whole_frontier(folder: Path) -> bool | None:
     """Whether a frontier's folder is there with all its files."""
     if not folder.exists():
         return None
-    found = {file.name for file in folder.iterdir()}
+    names = {file.name for file in folder.iterdir()}
     points = pd.read_csv(folder / "frontier.csv")
-    return {MARK, "report.html", "audit.json"} <= found and len(points) > 1
+    return {MARK, "report.html", "audit.json"} <= names and len(points) > 1
 
 
 def whole_file(path: Path) -> bool | None:
@@ -324,7 +324,7 @@ def no_room(folder: Path, n: int) -> dict[str, Trials]:
 
 def not_allowed(folder: Path, n: int) -> dict[str, Trials]:
     """`fit` into a folder that nobody but its owner may write to: refused at once, by name."""
-    table, found = people(folder), Trials()
+    table, results = people(folder), Trials()
     folder.chmod(stat.S_IRWXU | stat.S_IRGRP | stat.S_IXGRP | stat.S_IROTH | stat.S_IXOTH)
     closed = folder / "closed"
     closed.mkdir()
@@ -332,42 +332,42 @@ def not_allowed(folder: Path, n: int) -> dict[str, Trials]:
     user = NOBODY if os.getuid() == 0 else None
     for _ in range(n):
         out = closed / "out"
-        code, said = start(program("fit", table, *NAMED, "--out", out), user=user).end()
-        _judge(found, "read-only", code, said, out)
-        if code == FAILED and str(out) not in said:
-            found.faults.append(f"read-only: the folder is not named: {said[-200:]}")
-    return {"fit, read-only folder": found}
+        code, output = start(program("fit", table, *NAMED, "--out", out), user=user).end()
+        _judge(results, "read-only", code, output, out)
+        if code == FAILED and str(out) not in output:
+            results.faults.append(f"read-only: the folder is not named: {output[-200:]}")
+    return {"fit, read-only folder": results}
 
 
 def at_once(folder: Path, n: int) -> dict[str, Trials]:
     """Two processes that write the same folder: it is whole, and of one of them."""
-    table, found = people(folder), Trials()
+    table, results = people(folder), Trials()
     out = folder / "shared"
     for _ in range(n):
         named = ("fit", table, *NAMED, "--force", "--out", out, "--tolerance")
         running = [start(program(*named, tolerance)) for tolerance in (0, 0.1)]
         ends = [process.end() for process in running]
-        is_clear = all(code in {0, FAILED} and "Traceback" not in said for code, said in ends)
-        found.check(f"two at once: {ends}", lambda ok=is_clear: ok and whole_model(out) is True)
-    found.leaves_nothing(folder, {table.name, out.name}, hidden=False)
-    return {"two fits, one folder": found}
+        is_clear = all(code in {0, FAILED} and "Traceback" not in output for code, output in ends)
+        results.check(f"two at once: {ends}", lambda ok=is_clear: ok and whole_model(out) is True)
+    results.leaves_nothing(folder, {table.name, out.name}, hidden=False)
+    return {"two fits, one folder": results}
 
 
-def _judge(found: Trials, what: str, code: int, said: str, out: Path) -> None:
+def _judge(results: Trials, what: str, code: int, output: str, out: Path) -> None:
     """Refused in one sentence with nothing written, or done."""
-    sentence = said.strip().splitlines()[-1] if said.strip() else ""
+    sentence = output.strip().splitlines()[-1] if output.strip() else ""
     refused = code == FAILED and sentence.startswith("Error: ") and not out.exists()
     done = code == 0 and out.exists()
-    found.check(f"{what}: {code} {sentence}", lambda: True if done else refused and None)
+    results.check(f"{what}: {code} {sentence}", lambda: True if done else refused and None)
     remove(out)
 
 
 def _seconds(work: Callable[[], Any]) -> float:
     """How long something takes when nothing disturbs it."""
     begin = time.monotonic()
-    code, said = start(work).end()
+    code, output = start(work).end()
     if code:
-        raise RuntimeError(said)
+        raise RuntimeError(output)
     return time.monotonic() - begin
 
 

@@ -37,7 +37,7 @@ ODD = (None, True, -1, 0, 10**400, 1.5, float("nan"), float("inf"), "", "x", "\0
 
 def forged(folder: Path, n: int) -> dict[str, Trials]:
     """Predictions with n forged models: a result, or exit code 2 and one sentence."""
-    table, model, found = people(folder), folder / "model", Trials()
+    table, model, results = people(folder), folder / "model", Trials()
     with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
         main(["fit", str(table), *NAMED, "--out", str(model)])
     chance, wrong, out = random.Random(5), folder / "forged", folder / "out.csv"  # noqa: S311 - no secret
@@ -45,32 +45,32 @@ def forged(folder: Path, n: int) -> dict[str, Trials]:
         shutil.copytree(model, wrong)
         change = chance.choice((_forge_mark, _forge_mark, _forge_schema, _forge_array))
         what = change(wrong, chance)
-        code, said = _run("predict", wrong, table, "--out", out)
-        sentences = said.strip().splitlines()
+        code, output = _run("predict", wrong, table, "--out", out)
+        sentences = output.strip().splitlines()
         is_refused = (
             code == FAILED
             and sum(line.startswith("Error: ") for line in sentences) == 1
-            and "Unexpected error" not in said
+            and "Unexpected error" not in output
             and not out.exists()
         )
         is_right = code == 0 and bool(pd.read_csv(out)["probability"].between(0, 1).all())
-        found.check(
-            f"{what}: {code} {said[-330:]}",
+        results.check(
+            f"{what}: {code} {output[-330:]}",
             lambda done=is_right, no=is_refused: True if done else None if no else False,
         )
         remove(out)
         shutil.rmtree(wrong)
-    return {"predict, a forged model": found}
+    return {"predict, a forged model": results}
 
 
 def _run(*arguments: object) -> tuple[int, str]:
-    said = io.StringIO()
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(said):
+    output = io.StringIO()
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(output):
         try:
             main([str(argument) for argument in arguments])
         except SystemExit as left:
-            return left.code if isinstance(left.code, int) else 0, said.getvalue()
-    return 0, said.getvalue()
+            return left.code if isinstance(left.code, int) else 0, output.getvalue()
+    return 0, output.getvalue()
 
 
 def _forge_mark(folder: Path, chance: random.Random) -> str:

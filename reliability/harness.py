@@ -64,20 +64,20 @@ def try_faults(place: int, trials: int) -> tuple[list[list[Any]], list[str]]:
     kind, share = (*faults.KINDS, *forged.KINDS, *machines.KINDS)[place]
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        found = kind(Path(folder), max(2, round(share * trials)))
-    took = round((time.monotonic() - began) / len(found), 1)
+        results = kind(Path(folder), max(2, round(share * trials)))
+    took = round((time.monotonic() - began) / len(results), 1)
     rows = [
-        ["faults", name, own.trials, own.written, own.trials - own.written - len(own.faults),
-         len(own.faults), took]
-        for name, own in found.items()
+        ["faults", name, kept.trials, kept.written, kept.trials - kept.written - len(kept.faults),
+         len(kept.faults), took]
+        for name, kept in results.items()
     ]  # fmt: skip
-    return rows, [fault for own in found.values() for fault in own.faults]
+    return rows, [fault for kept in results.values() for fault in kept.faults]
 
 
 def all_tried(work: Sequence[tuple[Any, ...]], jobs: int) -> Iterator[tuple[Any, Any]]:
     """Rows of the table and what is wrong, of each as it is finished in some process."""
     with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
-        for done in as_completed([pool.submit(*one) for one in work]):
+        for done in as_completed([pool.submit(*job) for job in work]):
             try:
                 yield done.result()
             except Exception as error:  # noqa: BLE001 - the others go on
@@ -92,32 +92,34 @@ def with_rows(old: pd.DataFrame, rows: list[list[Any]]) -> pd.DataFrame:
     return both.sort_values(["what", "tried on"], ignore_index=True)
 
 
-def _chosen(kinds: Sequence[str], given: argparse.Namespace) -> list[tuple[Any, ...]]:
+def _chosen(kinds: Sequence[str], options: argparse.Namespace) -> list[tuple[Any, ...]]:
     """The work that was asked for: what to call, with what."""
     work: list[tuple[Any, ...]] = []
     if "faults" in kinds:
         from reliability import faults, forged, machines  # noqa: PLC0415 - as above
 
         for place, (kind, _) in enumerate((*faults.KINDS, *forged.KINDS, *machines.KINDS)):
-            if given.only in kind.__name__:
-                work.append((try_faults, place, given.trials))
+            if options.only in kind.__name__:
+                work.append((try_faults, place, options.trials))
     if "fuzz" in kinds:
         from reliability import fuzz  # noqa: PLC0415 - as above
 
-        work += [(try_inputs, name, given.inputs) for name in fuzz.TARGETS if given.only in name]
+        work += [
+            (try_inputs, name, options.inputs) for name in fuzz.TARGETS if options.only in name
+        ]
     return work
 
 
 def _tables(
-    kinds: Sequence[str], given: argparse.Namespace
+    kinds: Sequence[str], options: argparse.Namespace
 ) -> tuple[dict[str, pd.DataFrame], list[str]]:
     """Everything that was asked for, tried; and what is wrong."""
     tables: dict[str, pd.DataFrame] = {}
     wrong: list[str] = []
-    kept = given.out and given.out / "reliability.csv"
-    is_part = given.only or not {"fuzz", "faults"} <= set(kinds)
+    kept = options.out and options.out / "reliability.csv"
+    is_part = options.only or not {"fuzz", "faults"} <= set(kinds)
     frame = pd.DataFrame()
-    for rows, faulty in all_tried(_chosen(kinds, given), given.jobs):
+    for rows, faulty in all_tried(_chosen(kinds, options), options.jobs):
         if is_part and kept and kept.is_file():  # which others may have written in the meantime
             frame = pd.read_csv(kept)
         frame = with_rows(frame, rows)
@@ -128,7 +130,7 @@ def _tables(
     if "load" in kinds:
         from reliability.load import load  # noqa: PLC0415 - as above
 
-        tables["load"] = load(largest=given.largest, records=given.records)
+        tables["load"] = load(largest=options.largest, records=options.records)
     if "supply" in kinds:
         from reliability.supply import supply  # noqa: PLC0415 - as above
 
@@ -160,21 +162,21 @@ def main() -> int:
     parser.add_argument("--out", type=Path)
     parser.add_argument("--records", type=Path, metavar="FILE", help="keeps loads that are done")
     parser.add_argument("--again", type=Path, metavar="FILE", help="an input that broke something")
-    given = parser.parse_args()
-    kinds = given.kinds or KINDS[:2]
+    options = parser.parse_args()
+    kinds = options.kinds or KINDS[:2]
     if not set(kinds) <= set(KINDS):
         parser.error(f"kind: expected {' or '.join(KINDS)}, got {' '.join(kinds)}")
     console = Console(width=110)
-    if given.again is not None:
-        return _tried_again(given.again, console)
-    tables, wrong = _tables(kinds, given)
+    if options.again is not None:
+        return _tried_again(options.again, console)
+    tables, wrong = _tables(kinds, options)
     for name, table in tables.items():
         shown = Table(*table.columns, title=name)
         for row in table.astype(object).where(table.notna(), "").itertuples(index=False):
             shown.add_row(*(f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row))
         console.print(shown)
-        if given.out:
-            write_whole(given.out / f"{name}.csv", table.to_csv(index=False))
+        if options.out:
+            write_whole(options.out / f"{name}.csv", table.to_csv(index=False))
     for fault in dict.fromkeys(wrong):
         console.print(fault, markup=False)
     return int(bool(wrong))

@@ -55,12 +55,12 @@ def direct_levels(measure: str, y: Any, h: Any, s: Any) -> list[float]:
     return found
 
 
-def check_levels(what: str, found: Iterable[float], measure: str, y: Any, h: Any, s: Any) -> None:
+def check_levels(what: str, levels: Iterable[float], measure: str, y: Any, h: Any, s: Any) -> None:
     """Compares levels with their definition, in whatever order."""
-    own = np.sort([level for level in found if np.isfinite(level)])
+    ours = np.sort([level for level in levels if np.isfinite(level)])
     truth = np.sort(direct_levels(measure, y, h, s))
-    if own.shape != truth.shape or not np.allclose(own, truth, atol=CLOSE):
-        raise AssertionError(f"{what}: {measure} is {own.tolist()}, in truth {truth.tolist()}")
+    if ours.shape != truth.shape or not np.allclose(ours, truth, atol=CLOSE):
+        raise AssertionError(f"{what}: {measure} is {ours.tolist()}, in truth {truth.tolist()}")
 
 
 # Rows and measures -------------------------------------------------------------------------------
@@ -115,11 +115,11 @@ def use_constraints(data: Any) -> list[Any]:
     C = np.resize(flat, shape)
     c0 = np.resize(flat, odd.pick(data, [shape[0], shape[0], 1, 3]))
     both = [(C, c0), (C.astype(float), c0.astype(float)), (C.tolist(), 0), (None, 0), ("C", "c")]
-    given = odd.pick(data, both)
+    passed = odd.pick(data, both)
     bounds = {}
     if data.draw(st.booleans()):
         bounds = {"lower": odd.number(data), "upper": odd.number(data)}
-    made = Constraints(given[1], given[0], data.draw(st.booleans()), **bounds)
+    made = Constraints(passed[1], passed[0], data.draw(st.booleans()), **bounds)
     return [made.c0, made.C]
 
 

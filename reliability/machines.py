@@ -80,11 +80,11 @@ def finished(folder: Path) -> dict[str, str]:
 
 def bench_killed(folder: Path, n: int) -> dict[str, Trials]:
     """The benchmark with two workers, killed with all of them; the next run goes on."""
-    found, chance = Trials(), random.Random(2)  # noqa: S311 - moments, not secrets
+    results, chance = Trials(), random.Random(2)  # noqa: S311 - moments, not secrets
     began = time.monotonic()
-    code, said = bench(folder / "whole").end()
+    code, output = bench(folder / "whole").end()
     took, everything = time.monotonic() - began, finished(folder / "whole")
-    found.check(f"a run: {said[-200:]}", lambda: code == 0 and len(everything) > 0)
+    results.check(f"a run: {output[-200:]}", lambda: code == 0 and len(everything) > 0)
     place, before = folder / "records", dict[str, str]()
     for i in range(n):
         running = bench(place)
@@ -95,13 +95,15 @@ def bench_killed(folder: Path, n: int) -> dict[str, Trials]:
             now = finished(place)
             return before.items() <= now.items() if now else None
 
-        found.check(f"kill {i}", kept)
+        results.check(f"kill {i}", kept)
         before = finished(place)
         if before.keys() == everything.keys():  # all is done: from the start, elsewhere
             place, before = folder / f"records {i}", {}
-    last, said = bench(place).end()
-    found.check(f"the last run: {said[-200:]}", lambda: last == 0 and finished(place) == everything)
-    return {"bench run --jobs 2, kill -9": found}
+    last, output = bench(place).end()
+    results.check(
+        f"the last run: {output[-200:]}", lambda: last == 0 and finished(place) == everything
+    )
+    return {"bench run --jobs 2, kill -9": results}
 
 
 def one_store(folder: Path, n: int) -> dict[str, Trials]:
@@ -110,10 +112,10 @@ def one_store(folder: Path, n: int) -> dict[str, Trials]:
     for i in range(n):
         place = folder / f"store {i}"
         running = [bench(place), bench(place)]
-        codes, said = zip(*(process.end() for process in running), strict=True)
+        codes, output = zip(*(process.end() for process in running), strict=True)
         statuses = set(finished(place).values())
         is_done = codes == (0, 0) and bool(statuses)
-        both.check(f"two at once: {codes} {said}"[:300], lambda is_done=is_done: is_done)
+        both.check(f"two at once: {codes} {output}"[:300], lambda is_done=is_done: is_done)
         record = sorted(place.glob("*.json"))[i % len(list(place.glob("*.json")))]
         content = record.read_bytes()
         record.write_bytes(content[: len(content) // 2])
@@ -131,7 +133,7 @@ def dead_worker(folder: Path, n: int) -> dict[str, Trials]:
     """A worker of a dask cluster is killed while units run there: others do its work."""
     from dask.distributed import LocalCluster  # noqa: PLC0415 - slow to import
 
-    found = Trials()
+    results = Trials()
     chance = random.Random(3)  # noqa: S311 - moments, not secrets
     for i in range(n):
         with LocalCluster(  # type: ignore[no-untyped-call]  # dask publishes no types
@@ -142,13 +144,13 @@ def dead_worker(folder: Path, n: int) -> dict[str, Trials]:
             killer.start()
             outcome = run(PLAN, folder / f"cluster {i}", cluster=cluster.scheduler_address)
             killer.join()
-        found.check(f"worker {i}: {outcome.describe()}", lambda o=outcome: not o.failed)
-    return {"a dead dask worker": found}
+        results.check(f"worker {i}: {outcome.describe()}", lambda o=outcome: not o.failed)
+    return {"a dead dask worker": results}
 
 
 def dead_rank(folder: Path, n: int) -> dict[str, Trials]:
     """One of two processes under torchrun is killed: the run ends, and its state is whole."""
-    found = Trials()
+    results = Trials()
     (folder / "ranks.py").write_text(RANKS, encoding="utf-8")
     for i in range(n):
         place = folder / f"run {i}"
@@ -175,8 +177,8 @@ def dead_rank(folder: Path, n: int) -> dict[str, Trials]:
             state = torch.load(place / "state.pt", weights_only=True)
             return code not in {0, "it hangs"} and len(state) > 0
 
-        found.check(f"torchrun: {code}", ended)
-    return {"a dead torchrun rank": found}
+        results.check(f"torchrun: {code}", ended)
+    return {"a dead torchrun rank": results}
 
 
 def _wait_for(there: Callable[[], bool]) -> None:

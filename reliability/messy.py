@@ -165,12 +165,12 @@ def misread(file: MessyFile) -> str:
     """What is wrong about how a file is read; empty if nothing is."""
     frame = read_table(file.path)
     roles = ColumnRoles("hired", ("sex",), ignore_case=file.has_spellings)
-    found = [
+    problems = [
         *(_of_spellings(frame) if file.has_spellings else ()),
         *_of_content(roles.merged(frame), file.truth),
         *_of_hints(" ".join(roles.apply(frame).notes), file),
     ]
-    return "; ".join(found)
+    return "; ".join(problems)
 
 
 def _of_spellings(frame: pd.DataFrame) -> Iterator[str]:
@@ -183,17 +183,17 @@ def _of_spellings(frame: pd.DataFrame) -> Iterator[str]:
         yield "spellings of one value are several values"
 
 
-def _of_content(found: pd.DataFrame, truth: pd.DataFrame) -> Iterator[str]:
-    if list(found) != list(truth) or len(found) != len(truth):
-        yield f"{found.shape} and {list(found)} in place of {truth.shape}"
+def _of_content(read: pd.DataFrame, truth: pd.DataFrame) -> Iterator[str]:
+    if list(read) != list(truth) or len(read) != len(truth):
+        yield f"{read.shape} and {list(read)} in place of {truth.shape}"
         return
     for name in ("age", "wage"):
-        if not np.allclose(found[name].astype(float), truth[name], equal_nan=True):
+        if not np.allclose(read[name].astype(float), truth[name], equal_nan=True):
             yield f"{name} has other numbers"
-    if (pd.to_datetime(found["start"]) != truth["start"]).any():
+    if (pd.to_datetime(read["start"]) != truth["start"]).any():
         yield "start has other dates"
     for name, same in (("city", str.strip), ("sex", str.casefold), ("hired", str.casefold)):
-        own = found[name].astype(str)
+        own = read[name].astype(str)
         if (own.map(same) != truth[name]).any() or own.nunique() != truth[name].nunique():
             yield f"{name} has other texts"
 
@@ -213,12 +213,12 @@ def main(n: int) -> int:
         for seed in range(n):
             file = messy_file(seed, Path(folder))
             try:
-                found = misread(file)
+                problems = misread(file)
             except Exception as error:  # noqa: BLE001 - whatever it is, it is to be shown
-                found = f"{type(error).__name__}: {error}"
-            if found:
+                problems = f"{type(error).__name__}: {error}"
+            if problems:
                 n_bad += 1
-                sys.stdout.write(f"{seed}: {found}; {file.how}\n")
+                sys.stdout.write(f"{seed}: {problems}; {file.how}\n")
     sys.stdout.write(f"{n:,} files, {n_bad:,} misread or refused.\n")
     return n_bad
 

@@ -64,16 +64,16 @@ def codes(data: Any, n: int, n_values: int = 2) -> Any:
     return np.asarray(cells, dtype=np.int64)
 
 
-def dressed(own: Any, kind: str) -> Any:
+def dressed(column: Any, kind: str) -> Any:
     """Small integers as most people have a column."""
-    texts = np.asarray(LABELS, dtype=object)[own % 3]
+    texts = np.asarray(LABELS, dtype=object)[column % 3]
     made: dict[str, Callable[[], Any]] = {
-        "int": lambda: own,
+        "int": lambda: column,
         "text": lambda: texts,
-        "bool": lambda: own.astype(bool),
+        "bool": lambda: column.astype(bool),
         "series": lambda: pd.Series(texts, dtype="category"),
         "list": texts.tolist,
-        "tensor": lambda: torch.as_tensor(own),
+        "tensor": lambda: torch.as_tensor(column),
     }
     return made[kind]()
 

@@ -28,15 +28,15 @@ def run_program(*arguments: object) -> tuple[int, str]:
             main([str(argument) for argument in arguments])
         except SystemExit as left:
             code = left.code
-    said = err.getvalue()
-    if code not in {0, 1, 2} or "Traceback" in said or "Unexpected error" in said:
-        raise AssertionError(f"exit code {code}: {said[-300:]}")
-    if code == 2 and sum(line.startswith("Error: ") for line in said.splitlines()) != 1:
-        raise AssertionError(f"not one sentence: {said[-300:]}")
-    shown = UNSEEN & set(said + out.getvalue())
+    output = err.getvalue()
+    if code not in {0, 1, 2} or "Traceback" in output or "Unexpected error" in output:
+        raise AssertionError(f"exit code {code}: {output[-300:]}")
+    if code == 2 and sum(line.startswith("Error: ") for line in output.splitlines()) != 1:
+        raise AssertionError(f"not one sentence: {output[-300:]}")
+    shown = UNSEEN & set(output + out.getvalue())
     if shown:
         raise AssertionError(f"{sorted(shown)} of a name reached the terminal")
-    return int(code), out.getvalue() or said
+    return int(code), out.getvalue() or output
 
 
 def use_program_audit(data: Any) -> list[Any]:
@@ -47,11 +47,11 @@ def use_program_audit(data: Any) -> list[Any]:
         ways = [[], ["--json"], ["--weight", "x"], ["--score", "x"],
                 ["--measure", "recall>=0.5"], ["--within", "z"],
                 ["--search", "x"]]  # fmt: skip
-        code, said = run_program("audit", path, *named, *odd.pick(data, ways))
+        code, output = run_program("audit", path, *named, *odd.pick(data, ways))
         if code == 2:
-            raise ValueError(f"{REFUSED}: {said}")
-        if said.startswith("{"):
-            json.loads(said)
+            raise ValueError(f"{REFUSED}: {output}")
+        if output.startswith("{"):
+            json.loads(output)
     return []
 
 
@@ -69,11 +69,11 @@ def use_program_fit(data: Any) -> list[Any]:
             "--out",
             out,
         ]
-        code, said = run_program("fit", path, *named)
+        code, output = run_program("fit", path, *named)
         if code == 2:
             if out.exists():
                 raise AssertionError("refused, and yet a model was written")
-            raise ValueError(f"{REFUSED}: {said}")
+            raise ValueError(f"{REFUSED}: {output}")
         if run_program("predict", out, path, "--out", Path(folder) / "p.csv")[0]:
             raise AssertionError("the model does not predict its own table")
         scores = pd.read_csv(Path(folder) / "p.csv").filter(like="probability")
@@ -84,11 +84,11 @@ def use_program_predict(data: Any) -> list[Any]:
     """`fairgrad predict` of an odd table, with a model of a usual one."""
     with tempfile.TemporaryDirectory() as folder:
         path = odd.table_file(data, Path(folder))
-        code, said = run_program("predict", _model(), path, "--out", Path(folder) / "p.csv")
+        code, output = run_program("predict", _model(), path, "--out", Path(folder) / "p.csv")
         if code == 2:
             if (Path(folder) / "p.csv").exists():
                 raise AssertionError("refused, and yet predictions were written")
-            raise ValueError(f"{REFUSED}: {said}")
+            raise ValueError(f"{REFUSED}: {output}")
         scores = pd.read_csv(Path(folder) / "p.csv").filter(like="probability")
         return [scores.to_numpy(dtype=np.float64)]
 

@@ -42,16 +42,16 @@ def needed(requirements: list[str]) -> dict[str, tuple[Distribution, str]]:
 
 def licence(own: Distribution) -> str:
     """The licence as the distribution says it."""
-    said = own.metadata.get("License-Expression") or own.metadata.get("License") or ""
+    words = own.metadata.get("License-Expression") or own.metadata.get("License") or ""
     listed = [
         one.rpartition(" :: ")[2]
         for one in own.metadata.get_all("Classifier") or []
         if one.startswith("License :: OSI Approved :: ")
     ]
-    if not said and not listed:  # all that is left is the text itself, whose first line is a title
+    if not words and not listed:  # all that is left is the text itself, whose first line is a title
         texts = [file for file in own.files or [] if file.name.startswith("LICEN")]
-        said = texts[0].read_text(encoding="utf-8") if texts else ""
-    first = said.strip().splitlines()[0] if said.strip() else ""
+        words = texts[0].read_text(encoding="utf-8") if texts else ""
+    first = words.strip().splitlines()[0] if words.strip() else ""
     shown = first if 0 < len(first) <= MOST else ", ".join(listed) or first
     return textwrap.shorten(shown, MOST, placeholder=" ...") or "not said"
 
