@@ -4,7 +4,7 @@
 
 duckdb writes the table (a label, a prediction, a baseline, two attributes, an age, a weight, a date
 and four features that nobody asks for) into a temporary folder, which is removed at the end. Then,
-in turns and each in a process of its own: duckdb's GROUP BY of the columns that the audit needs,
+in turns and each in a separate process: duckdb's GROUP BY of the columns that the audit needs,
 and ``fairgrad audit`` from its start to its JSON. Counted are seconds, those of the processors (on
 which other work on the machine has less effect), and the peak of the resident memory.
 """

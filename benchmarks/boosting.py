@@ -331,7 +331,7 @@ COSTLY = 0.02
 
 
 def price(arguments: argparse.Namespace) -> None:
-    """Default fits on tables nobody tuned for: what fairness costs, if that is stated, and time.
+    """Default fits on tables not used for tuning: the price of fairness, its warning, and time.
 
     On 6,000 rows, and on four fifths of the table. Times are medians of fits taken in turn.
     """
@@ -385,7 +385,7 @@ def _price(
 
 
 def main() -> None:
-    """Runs one of the parts."""
+    """Runs one part."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("part", choices=["quality", "negative", "growth", "rate", "price"])
     parser.add_argument("--data", nargs="+", default=["adult", "compas", "dutch", "folktables"])

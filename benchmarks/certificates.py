@@ -10,7 +10,7 @@ and judged by the library's own functions. Three worlds, tolerance 0.05, confide
   hardest case for the promise that at most 5 % of all draws certify an unfair model;
 - frontier: largest |F| of 0.005, 0.03, 0.06 and 0.15, and the more unfair a model the more
   accurate;
-- fair: all four models have a largest |F| of 0.01: how often is one of them certified?
+- fair: all four models have a largest |F| of 0.01: how often is a model certified?
 
 Predictions of the models are drawn independently of each other, which makes it harder: the best of
 several independent figures is further from the truth than the best of similar ones.

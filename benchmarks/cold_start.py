@@ -1,6 +1,6 @@
 """Processor seconds of what a new process costs: imports, and the program on small tables.
 
-Every command runs in a process of its own, one thread, in turns; medians. The model and the table
+Every command runs in a separate process, one thread, in turns; medians. The model and the table
 are those of `fairgrad demo`. With --out the table is also written there, as cold_start.csv. With
 --before, the folder `src` of an earlier version, its commands are measured in the same turns.
 
@@ -48,7 +48,7 @@ def commands(folder: Path) -> dict[str, list[str]]:
 
 
 def seconds(arguments: list[str], source: Path | None = None) -> float:
-    """Processor seconds of a Python process, with the package in this folder if one is given."""
+    """Processor seconds of a Python process, with the package in a folder, if it is passed."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     if source:

@@ -4,7 +4,7 @@
 
 The extra time of a step is fitted as ``t = a + b B + c K``: a fixed part (calls and small tensors),
 one per row of the batch (B) and one per cell (K). It is that of the compiled step where there is
-one; `compiled` says so.
+one; `compiled` shows it.
 Plain and fair losses are timed in turns on the same logits in one thread: processor time, the least
 of several. Memory is that of the state and constants of the loss; the all-reduce is timed
 between two processes on this machine.
@@ -70,7 +70,7 @@ def extra_seconds(rows: int, n_cells: int, repeats: int) -> tuple[float, CrossEn
         for name, loss in {"plain": lambda x: plain(x, y), "fair": lambda x: fair(x, y, s)}.items():
             taken = _seconds(lambda x, loss=loss: loss(x).backward(), logits, steps)
             times[name].append(taken / steps)
-    # The least of several is what the step takes when nobody else uses the machine.
+    # The smallest of several times is that of an idle machine.
     return min(times["fair"]) - min(times["plain"]), fair
 
 

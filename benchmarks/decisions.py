@@ -121,7 +121,7 @@ def many_cells(repeats: int) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    """Runs what is asked for, prints and writes it."""
+    """Runs the requested benchmarks, prints and writes them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", nargs="*", default=["adult"])
     parser.add_argument("--measures", nargs="*", default=["equalized_odds"], choices=[*MEASURES])

@@ -103,7 +103,7 @@ def judged(name: str, hidden: tuple[int, ...]) -> dict[str, float]:
 
 
 def main() -> None:
-    """Runs one of the parts."""
+    """Runs one part."""
     torch.set_num_threads(1)
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("part", choices=["slack", "schedule"])

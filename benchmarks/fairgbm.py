@@ -1,4 +1,4 @@
-"""FairGBM on the same splits as `boosting.py`, in an environment of its own.
+"""FairGBM on the same splits as `boosting.py`, in a separate environment.
 
 FairGBM 0.9.14, the last of its releases, does not import beside current scikit-learn, so this
 script makes a virtual environment in a temporary folder (it needs a network or a package index) and

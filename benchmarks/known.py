@@ -4,7 +4,7 @@
 
 *coverage*: a model's predictions for a table are the population. Each draw takes 10,000 of its rows
 with replacement, hides the group of all but about 600, and audits the predictions in four ways: by
-the rows of known group alone; with the most likely group in place of unknown ones (a hard proxy);
+the rows of known group alone; with the most likely group instead of unknown ones (a hard proxy);
 prediction-powered, with a cross-fitted model of the groups; and prediction-powered with nonsense,
 the probabilities of other rows. The true level is that of the whole table. Groups are hidden at
 random, or not: a group's rows then are known half as often, and those predicted 1 twice as often.
@@ -121,7 +121,7 @@ def ways_to_audit(
 
 
 def same_as_audit(y: Any, h: Any, s: Any, known: Any) -> None:
-    """Sees to it that an audit says what the benchmark counts."""
+    """Checks that an audit agrees with the counts of the benchmark."""
     seen = np.where(known, s, -1)
     p = np.random.default_rng(0).dirichlet(np.ones(s.max() + 1), len(s))
     audit = Audit(y, h, {"s": seen}, MEASURES, membership=p, min_group=0)

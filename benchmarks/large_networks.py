@@ -48,7 +48,7 @@ class Case(NamedTuple):
         groups: how many there are.
         measure: fairness measure.
         batch: rows.
-        paper: overhead that the paper reports for a network of its own, in per cent.
+        paper: overhead that the paper reports for its network, in per cent.
     """
 
     name: str

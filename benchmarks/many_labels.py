@@ -10,7 +10,7 @@ selection rate of the desirable labels over the largest.
 
     python benchmarks/many_labels.py [--data FOLDER] [--seeds 5] [--out results] [--records FILE]
 
-With a file of records a run that was stopped goes on where it was.
+With a file of records an interrupted run can be resumed.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def seconds() -> list[float]:
 
 
 def in_a_process(source: Path | None) -> list[float]:
-    """The same in a new process, with the package in this folder if one is given."""
+    """The same in a new process, with the package in a folder, if it is passed."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     if source:
         environment["PYTHONPATH"] = str(source.resolve())

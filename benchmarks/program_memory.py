@@ -2,7 +2,7 @@
 
 Run ``python benchmarks/program_memory.py [kind [rows]]`` (mixed, a million rows; about two
 minutes). It writes a CSV file of 20 columns into a temporary folder, and runs ``fairgrad fit``
-(linear, 5 epochs) and ``fairgrad audit`` on it, each in a process of its own. Counted is the peak
+(linear, 5 epochs) and ``fairgrad audit`` on it, each in a separate process. Counted is the peak
 of the resident memory above that after the imports, divided by what pandas says of the loaded
 table, ``memory_usage(deep=True)``. Kinds of tables: numbers and texts mixed, numbers alone, texts
 in most columns.
@@ -82,7 +82,7 @@ def measure(arguments: list[str]) -> None:
 
 
 def run(arguments: list[str]) -> tuple[int, float]:
-    """The same in a process of its own."""
+    """The same in a separate process."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     command = [sys.executable, __file__, "--run", *arguments]
     found = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)

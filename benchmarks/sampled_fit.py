@@ -4,8 +4,8 @@
         [--folder FOLDER] [--out FILE]
 
 The table has three groups, of 60 %, 39.9 % and 0.1 % of the rows, 12 numbers, two categories and a
-label. Files of a million rows are written into a folder, each from a seed of its own; files that
-exist are used again. Then the program trains a linear model, in a process of its own, on a sample
+label. Files of a million rows are written into a folder, each from another seed; files that
+exist are used again. Then the program trains a linear model, in a separate process, on a sample
 and, where they fit into memory, on all rows. Measured are seconds, the seconds of the processors,
 the peak of the resident memory, and accuracy and unfairness on all rows held out.
 """

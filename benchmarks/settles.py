@@ -217,7 +217,7 @@ def network(model: str, n_features: int, n_labels: int) -> nn.Module:
 
 
 def make_optimizer(loop: Loop, parameters: Any, n_steps: int) -> tuple[Any, Any]:
-    """The optimizer and its schedule, if it has one."""
+    """The optimizer, and its schedule or None."""
     rate = 0.01 if loop.model == "wide" else LEARNING_RATES[loop.optimizer]
     if loop.optimizer == "momentum":
         optimizer = torch.optim.SGD(parameters, lr=rate, momentum=0.9)

@@ -1,4 +1,4 @@
-"""Tables that are not the paper's, read from wheels on PyPI: nobody tuned a default on them.
+"""Tables that are not the paper's and were not used for tuning, read from wheels on PyPI.
 
 Each is a function from the folder of unpacked wheels to a `StrangerTable`. The desirable label is
 1, but of the nursery, which has four.

@@ -2,7 +2,7 @@
 
     python benchmarks/subgroup_search.py [--rows 100000] [--columns 20] [--k 3]
 
-Columns have 2 to 12 values; one conjunction of three of them has a gap of its own. Processor time,
+Columns have 2 to 12 values; one conjunction of three has an extra gap. Processor time,
 as other programs may run beside.
 """
 

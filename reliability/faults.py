@@ -1,6 +1,6 @@
 """Processes that are killed, stopped, or find no room to write: nothing is lost or half-written.
 
-Every trial runs the real program in a process of its own and disturbs it. Afterwards its output is
+Every trial runs the real program in a separate process and disturbs it. Afterwards its output is
 whole: it is read back; what was there before is as it was, and nothing else is left behind. The
 processes are forked from this one after the imports, so that moments fall into the work.
 """
@@ -67,10 +67,10 @@ class Trials:
 
     def leaves_nothing(self, folder: Path, known: set[str], *, hidden: bool) -> None:
         """Notes what lies in a folder that does not belong there; hidden remains if allowed."""
-        strangers = {file.name for file in folder.iterdir()} - known
-        strangers = {name for name in strangers if not (hidden and name.startswith("."))}
-        if strangers:
-            self.faults.append(f"left behind: {sorted(strangers)}")
+        left = {file.name for file in folder.iterdir()} - known
+        left = {name for name in left if not (hidden and name.startswith("."))}
+        if left:
+            self.faults.append(f"left behind: {sorted(left)}")
 
 
 @dataclass
@@ -98,7 +98,7 @@ class Forked:
 def start(
     work: Callable[[], Any], *, most_bytes: int | None = None, user: int | None = None
 ) -> Forked:
-    """Runs something in a process of its own; files beyond `most_bytes` have no room."""
+    """Runs something in a separate process; files beyond `most_bytes` have no room."""
     for name in USED:
         importlib.import_module(name)
     reading, writing = os.pipe()
@@ -252,7 +252,7 @@ def killed(folder: Path, n: int) -> dict[str, Trials]:
             time.sleep(chance.uniform(0, took))
             running.end(signal.SIGKILL)
             _put_back(out)
-            # It was there before, so it is there now, the old one or the new one.
+            # It existed before, so it exists now: the old version or the new.
             found.check(kind, lambda is_whole=is_whole, out=out: is_whole(out) is True)
         code, said = start(work).end()  # the next run starts clean
         found.check(f"{kind}, the last run: {said[-200:]}", lambda code=code: code == 0)
@@ -323,7 +323,7 @@ def no_room(folder: Path, n: int) -> dict[str, Trials]:
 
 
 def not_allowed(folder: Path, n: int) -> dict[str, Trials]:
-    """`fit` into a folder that nobody but its owner may write to: refused at once, by name."""
+    """`fit` into a folder that only its owner may write to: refused at once, by name."""
     table, results = people(folder), Trials()
     folder.chmod(stat.S_IRWXU | stat.S_IRGRP | stat.S_IXGRP | stat.S_IROTH | stat.S_IXOTH)
     closed = folder / "closed"
@@ -340,7 +340,7 @@ def not_allowed(folder: Path, n: int) -> dict[str, Trials]:
 
 
 def at_once(folder: Path, n: int) -> dict[str, Trials]:
-    """Two processes that write the same folder: it is whole, and of one of them."""
+    """Two processes that write the same folder: it is whole, and from one process."""
     table, results = people(folder), Trials()
     out = folder / "shared"
     for _ in range(n):

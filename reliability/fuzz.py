@@ -100,7 +100,7 @@ REFUSED = "refused by the program"
 """How the error of a target begins if the program has left with one sentence."""
 
 LIMIT = 60
-"""Seconds after which a call is said to hang."""
+"""Seconds after which a call counts as hanging."""
 
 
 class HangError(Exception):
@@ -116,7 +116,7 @@ class Recorded:
 
     def draw(self, strategy: Any) -> Any:
         """What hypothesis draws."""
-        # Lists are changed by nobody who draws them: `odd` copies them into columns.
+        # Lists are drawn but never changed: `odd` copies them into columns.
         self.drawn.append(self.data.draw(strategy))
         return self.drawn[-1]
 

@@ -11,7 +11,7 @@ promised. With --out the tables are also written there: reliability.csv, load.cs
 in reliability.csv are replaced and all others stay. Rows are written as they are finished.
 
 Every odd input that breaks something is kept in build/reliability, with its traceback; --again
-tries one of them again. Loads that are done are kept in the file of --records, and not done twice.
+tries one again. Finished loads are kept in the file of --records and not repeated.
 """
 
 from __future__ import annotations
@@ -80,12 +80,12 @@ def all_tried(work: Sequence[tuple[Any, ...]], jobs: int) -> Iterator[tuple[Any,
         for done in as_completed([pool.submit(*job) for job in work]):
             try:
                 yield done.result()
-            except Exception as error:  # noqa: BLE001 - the others go on
+            except Exception as error:  # noqa: BLE001 - the others continue
                 yield [], ["".join(traceback.format_exception(error))]
 
 
 def with_rows(old: pd.DataFrame, rows: list[list[Any]]) -> pd.DataFrame:
-    """The table with some rows in place of those of the same name."""
+    """The table with some rows instead of those of the same name."""
     new = pd.DataFrame(rows, columns=COLUMNS)
     both = pd.concat([new, old]) if len(old) else new
     both = both.drop_duplicates(["what", "tried on"])

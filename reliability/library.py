@@ -1,7 +1,7 @@
 """The library, called with odd data. What a target returns has to be finite.
 
 Where all that was drawn is usual, the figures are also compared with their definitions, computed
-here directly from the rows: a result that is wrong without a word is the worst of faults.
+here directly from the rows: a wrong result without a warning is the worst fault.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ Fit and predict, audit and report of random tables, along four axes, in processe
 a time limit. Counted are seconds of the processor, one thread, after all is imported, and the peak
 of the resident memory above what there was before the step (the table is no part of it). The
 exponent is the slope, on logarithmic scales, from the point before: 1 is as the data grows, 2 as
-its square. What is refused, or takes longer than the limit, says so instead.
+its square. Refused steps, and steps that take longer than the limit, have a reason instead.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def _slope(
 
 
 def _elsewhere(table: dict[str, int], steps: Sequence[str]) -> dict[str, Any]:
-    """`measure` in a process of its own: seconds and megabytes by step; and why some are not."""
+    """`measure` in a separate process: seconds and megabytes by step, or the reason for none."""
     command = [sys.executable, "-m", "reliability.load", json.dumps(table), *steps]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
     done = subprocess.run(  # noqa: S603 - this file

@@ -1,6 +1,6 @@
 """The benchmark, a cluster and several processes of PyTorch, some of which die.
 
-What was finished stays, what is damaged is done again, and nobody waits for the dead for ever.
+Finished work stays, damaged work is repeated, and no process waits for a dead one for ever.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ UNITS = (
     "--seeds", "10", "--grid", "quick", "--epochs", "10",
 )  # fmt: skip
 SECONDS = 120
-"""After which those who wait for a dead process are said to hang."""
+"""Seconds after which a process that waits for a dead one counts as hanging."""
 
 RANKS = """
 import os, sys, time, torch
@@ -79,7 +79,7 @@ def finished(folder: Path) -> dict[str, str]:
 
 
 def bench_killed(folder: Path, n: int) -> dict[str, Trials]:
-    """The benchmark with two workers, killed with all of them; the next run goes on."""
+    """The benchmark with two workers, killed with all of them; the next run resumes."""
     results, chance = Trials(), random.Random(2)  # noqa: S311 - moments, not secrets
     began = time.monotonic()
     code, output = bench(folder / "whole").end()

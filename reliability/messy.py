@@ -1,4 +1,4 @@
-"""Messy files with known content: are they read as they are meant, or refused, but never misread?
+"""Messy files with known content: are they read correctly or refused, but never misread?
 
 Each file is a table of people, written in some dialect, with titles, footers, sentinels, spellings
 of one value and copies of rows, as chance has it. ``python -m reliability.messy 2000`` reads 2,000.
@@ -185,7 +185,7 @@ def _of_spellings(frame: pd.DataFrame) -> Iterator[str]:
 
 def _of_content(read: pd.DataFrame, truth: pd.DataFrame) -> Iterator[str]:
     if list(read) != list(truth) or len(read) != len(truth):
-        yield f"{read.shape} and {list(read)} in place of {truth.shape}"
+        yield f"{read.shape} and {list(read)} instead of {truth.shape}"
         return
     for name in ("age", "wage"):
         if not np.allclose(read[name].astype(float), truth[name], equal_nan=True):

@@ -109,7 +109,7 @@ def odd_column(data: Any, n: int) -> Any:
 
 
 def column(data: Any, n: int, n_values: int = 2, kind: str = "") -> Any:
-    """A column, most often a usual one."""
+    """A column, most often an ordinary one."""
     if not chance(data, 0.06):
         return dressed(codes(data, n, n_values), kind or pick(data, KINDS))
     return odd_column(data, n)
@@ -168,7 +168,7 @@ def bound(data: Any) -> Any:
 
 
 def measure(data: Any) -> Any:
-    """A measure, most often the name of one."""
+    """A measure, most often its name."""
     if not chance(data, 0.12):
         return pick(data, sorted(MEASURES))
     if data.draw(st.booleans()):
@@ -192,7 +192,7 @@ def people(data: Any, n: int) -> Any:
 
 
 def number(data: Any) -> Any:
-    """A bound or a rate, most often a right one."""
+    """A bound or a rate, most often a valid one."""
     odd = [-1, float("nan"), float("inf"), "x", None, [0.1, 0.2], True]
     return pick(data, odd if chance(data, 0.1) else [0, 0.01, 0.1, 0.5, 1, 0.2])
 

@@ -81,7 +81,7 @@ def use_program_fit(data: Any) -> list[Any]:
 
 
 def use_program_predict(data: Any) -> list[Any]:
-    """`fairgrad predict` of an odd table, with a model of a usual one."""
+    """`fairgrad predict` of an odd table, with a model of an ordinary table."""
     with tempfile.TemporaryDirectory() as folder:
         path = odd.table_file(data, Path(folder))
         code, output = run_program("predict", _model(), path, "--out", Path(folder) / "p.csv")

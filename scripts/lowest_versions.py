@@ -28,11 +28,11 @@ TOOLS = ("pytest", "hypothesis", "jsonschema", "hatchling", "setuptools")
 
 def lowest(requirements: list[str]) -> list[str]:
     """``name==version`` of each requirement ``name>=version``, PyTorch excepted."""
-    found = [re.fullmatch(r"([\w-]+)>=([\w.]+)", one) for one in requirements]
-    missing = [one for one, match in zip(requirements, found, strict=True) if match is None]
+    matches = [re.fullmatch(r"([\w-]+)>=([\w.]+)", text) for text in requirements]
+    missing = [text for text, match in zip(requirements, matches, strict=True) if match is None]
     if missing:
         raise SystemExit(f"{missing[0]}: expected a lowest version, name>=version.")
-    return [f"{match[1]}=={match[2]}" for match in found if match and match[1] != "torch"]
+    return [f"{match[1]}=={match[2]}" for match in matches if match and match[1] != "torch"]
 
 
 def main() -> int:
@@ -41,22 +41,26 @@ def main() -> int:
     parser.add_argument("environment", type=Path)
     parser.add_argument("tests", nargs="*", default=TESTS)
     parser.add_argument("--newest", action="store_true")
-    given = parser.parse_args()
+    options = parser.parse_args()
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
     asked = [*project["dependencies"], *extras["report"], *extras["torch"]]
-    pins = [] if given.newest else lowest([one for one in asked if not one.startswith("fairgrad")])
-    python = given.environment / "bin" / "python"
+    pins = (
+        []
+        if options.newest
+        else lowest([text for text in asked if not text.startswith("fairgrad")])
+    )
+    python = options.environment / "bin" / "python"
     environment = {**os.environ, "PIP_CONSTRAINT": str(ROOT / "constraints.txt")}
     environment["OMP_NUM_THREADS"] = "1"
     install = [str(python), "-m", "pip", "install", "--quiet", "--upgrade", *TOOLS, *pins]
-    demo = str(given.environment / "demo")
+    demo = str(options.environment / "demo")
     commands = [
-        [sys.executable, "-m", "venv", str(given.environment)],
+        [sys.executable, "-m", "venv", str(options.environment)],
         [*install, "--editable", f"{ROOT}[torch]"],
         [str(python), "-m", "pip", "check"],
         [str(python), "-m", "fairgrad", "demo", "--force", "--out", demo],
-        [str(python), "-m", "pytest", "-q", *given.tests],
+        [str(python), "-m", "pytest", "-q", *options.tests],
     ]
     for command in commands:
         done = subprocess.run(command, cwd=ROOT, env=environment, check=False)  # noqa: S603 - our own

@@ -22,13 +22,13 @@ PLACES = {
 
 def versions(root: Path = ROOT) -> dict[str, str]:
     """The version that each place names."""
-    found = {}
+    named = {}
     for name, pattern in PLACES.items():
         match = pattern.search((root / name).read_text(encoding="utf-8"))
         if match is None:
             raise ValueError(f"{name}: expected a version, found none.")
-        found[name] = match[2]
-    return found
+        named[name] = match[2]
+    return named
 
 
 def set_version(version: str, root: Path = ROOT) -> None:
@@ -47,17 +47,17 @@ def set_version(version: str, root: Path = ROOT) -> None:
 def problems(tag: str, root: Path = ROOT) -> list[str]:
     """What keeps a tag from being released."""
     version = tag.removeprefix("v")
-    found = [
+    sentences = [
         f"{name} says {named}, the tag says {version}"
         for name, named in versions(root).items()
         if named != version
     ]
     if not tag.startswith("v") or not VERSION.fullmatch(version) or ".dev" in version:
-        found.append(f"the tag is {tag}; a release has one such as v1.2.3")
+        sentences.append(f"the tag is {tag}; a release has a tag such as v1.2.3")
     changes = (root / "CHANGELOG.md").read_text(encoding="utf-8")
     if not re.search(rf"^## {re.escape(version)} \(\d{{4}}-\d\d-\d\d\)$", changes, re.MULTILINE):
-        found.append(f"CHANGELOG.md has no heading '## {version} (YEAR-MONTH-DAY)'")
-    return found
+        sentences.append(f"CHANGELOG.md has no heading '## {version} (YEAR-MONTH-DAY)'")
+    return sentences
 
 
 def main(arguments: list[str]) -> int:
@@ -67,9 +67,9 @@ def main(arguments: list[str]) -> int:
             set_version(version)
             return 0
         case ["check", tag]:
-            found = problems(tag)
-            print("\n".join(found) or f"{tag} can be released.", file=sys.stderr)  # noqa: T201 - its answer
-            return int(bool(found))
+            wrong = problems(tag)
+            print("\n".join(wrong) or f"{tag} can be released.", file=sys.stderr)  # noqa: T201 - its answer
+            return int(bool(wrong))
     print(__doc__, file=sys.stderr)  # noqa: T201 - its help
     return 2
 

@@ -36,7 +36,7 @@ QUICK = {"fairness_rate": 0.05, "max_iter": 10, "random_state": 0}
 
 
 def merit(predicted, rows=OTHERS):
-    """One less the mean cost of predicted labels, as a share of the dearest mistake's."""
+    """One less the mean cost of predicted labels, as a share of the most expensive mistake's."""
     index = np.searchsorted(["low", "mid", "top"], predicted)
     return 1 - SHARES[CODES[rows], index].mean()
 
@@ -82,7 +82,7 @@ def test_the_frontier_is_one_of_costs(way):
 
 
 def test_certificates_go_to_the_cheapest_that_is_likely_to_pass():
-    dear = np.where(CODES == 2, 0, CODES)  # never wrong but for the dearest mistake
+    dear = np.where(CODES == 2, 0, CODES)  # never wrong except for the most expensive mistake
     cheap = np.where(CODES == 1, 0, CODES)
     audits = [
         Audit(CODES, one, SEX, measures=MEASURE, tolerance=0.9, y_desirable=2)

@@ -145,7 +145,7 @@ def test_costs_are_followed(kind):
     paid = {}
     for name, more in {"errors": {}, "costs": {"cost_matrix": COSTS}}.items():
         model = make(**more).fit(X[::2], codes[::2], sensitive_features=PEOPLE["sex"][::2])
-        # New rows, as trees know those they were trained on by heart.
+        # New rows, because trees memorize their training rows.
         paid[name] = np.array(COSTS)[codes[1::2], model.predict(X[1::2])].mean()
     assert paid["costs"] < paid["errors"]
 

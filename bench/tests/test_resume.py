@@ -1,4 +1,4 @@
-"""A run that is killed goes on where it was; failures do not stop it."""
+"""A killed run can be resumed; failures do not stop it."""
 
 import os
 import signal

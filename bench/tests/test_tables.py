@@ -150,7 +150,7 @@ def test_a_measure_that_was_not_run_is_missing_although_another_was(records):
     ((measures, datasets),) = re.findall(r"\n\| linear \| FairGrad \| (.*) \| (.*) \|", text)
     assert sorted(measures.split(", ")) == ["AP", "EOdds", "EOpp"]
     assert "Adult" in datasets.split(", ")  # by two of the three
-    assert "Twitter" not in datasets  # nobody has its data
+    assert "Twitter" not in datasets  # its data cannot be obtained
 
 
 def test_verdicts_are_a_coloured_grid_and_details_are_collapsed(records):

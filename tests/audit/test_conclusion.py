@@ -1,4 +1,4 @@
-"""One verdict on what was asked, in one sentence, the same everywhere; who is not judged."""
+"""One verdict on the requested measures, in one sentence everywhere; who is not judged."""
 
 import re
 
@@ -208,7 +208,7 @@ def test_bad_news_taken_as_desirable_is_told(target, labels):
     assert f"{target}={labels[1]} was taken as desirable" in said[0]
     assert f"If {target}={labels[0]} is desirable, audit again with it" in said[0]
     assert "--" not in said[0]  # readers of a report may not use the program
-    for named in labels:  # whoever names it has thought about it
+    for named in labels:  # a user who names it has thought about it
         audit = Audit(y, y, s, y_desirable=named)
         assert not [n for n in audit.warnings if n.kind == "desirable"]
 

@@ -95,7 +95,7 @@ def test_what_clusters_cannot_be():
     y, s = [0, 1] * 50, ["a", "b"] * 50
     with pytest.raises(ValueError, match=r"cluster: expected one value per row \(100\), got 99"):
         Audit(y, y, s, cluster=range(99))
-    alone = Audit(y, y, s, cluster=[None] * 100)  # nobody's other rows are known
+    alone = Audit(y, y, s, cluster=[None] * 100)  # no person's other rows are known
     assert alone.verdict == Audit(y, y, s).verdict
 
 

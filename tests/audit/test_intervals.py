@@ -41,7 +41,7 @@ def test_without_trials_nothing_is_known():
 )
 @settings(max_examples=80, deadline=None)
 def test_the_extreme_pair_is_found_without_looking_at_all(groups, error):
-    """Against all pairs, each by the formula of its own difference and ratio."""
+    """Against all pairs, each by the formula for its difference and ratio."""
     total = np.array([float(n) for n, _ in groups])
     hits = np.round(total * [share for _, share in groups])
     rate = Proportion(hits, total, total, hits, hits)

@@ -1,4 +1,4 @@
-"""The boosting leaves need no PyTorch: whoever boosts trees should not wait for it."""
+"""Boosting works without importing PyTorch, which would only cost time."""
 
 import subprocess
 import sys

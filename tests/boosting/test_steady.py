@@ -1,4 +1,4 @@
-"""Trees that do not swing, do not learn unfairness by heart, and may know the sensitive value."""
+"""Trees that do not swing, do not memorize unfairness, and may use the sensitive value."""
 
 import pickle
 import warnings

@@ -1,4 +1,4 @@
-"""What nobody wants of fair trees is said, and small groups are set aside."""
+"""Fair trees warn about problems and set small groups aside."""
 
 import warnings
 

@@ -136,7 +136,7 @@ def compas():
 
 @pytest.fixture
 def read():
-    """A CSV file with its texts as they are."""
+    """A CSV file with its texts unchanged."""
     return lambda path: pd.read_csv(path, dtype=str, keep_default_na=False)
 
 

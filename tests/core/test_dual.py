@@ -277,7 +277,7 @@ def test_arrays_and_tensors_give_the_same_steps(data, seed, of_outcomes):
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.05])
 def test_net_multipliers_are_those_of_now(epsilon):
-    """They are kept as a history, while the state goes on in its own memory."""
+    """They are kept as a history, while the state changes in its own memory."""
     constants = problem(lower=-epsilon, upper=epsilon, fairness_rate=0.5)
     state, _ = run(constants, [0.1, 0.5])
     net = dual.net_multipliers(constants, state.multipliers)

@@ -102,7 +102,7 @@ def test_what_it_raises_is_said(value):
 
 
 def parts_of(value):
-    """A function; or a class's constructor and public methods of its own."""
+    """A function; or a class's constructor and the public methods that it defines."""
     if not inspect.isclass(value):
         return [inspect.unwrap(value)]
     names = ("__init__", "__post_init__", *(n for n in vars(value) if not n.startswith("_")))

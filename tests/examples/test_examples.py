@@ -64,7 +64,7 @@ def test_texts(tmp_path):
 
 
 def test_adapters():
-    """LoRA on a tiny model whose texts tell the group: fairer, and still of use."""
+    """LoRA on a tiny model whose texts reveal the group: fairer, and still useful."""
     pytest.importorskip("peft")
     command = [sys.executable, ROOT / "examples" / "lora.py", "--rows", "2000", "--epochs", "8"]
     done = subprocess.run(

@@ -35,5 +35,5 @@ def unequal():
 
 
 @pytest.fixture(scope="session")
-def strangers():
+def new_people():
     return make_hiring(2000, seed=1)

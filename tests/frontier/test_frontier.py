@@ -24,18 +24,18 @@ QUICK = FairGradClassifier(max_iter=8, batch_size=128)
 
 
 @pytest.fixture(scope="module")
-def frontier(hiring, strangers):
+def frontier(hiring, new_people):
     return Frontier(QUICK, "demographic_parity", EPSILONS, random_state=0).fit(
         hiring.X,
         hiring.y,
         sensitive_features=hiring.sex,
-        test=(strangers.X, strangers.y, strangers.sex),
+        test=(new_people.X, new_people.y, new_people.sex),
     )
 
 
-def test_each_point_is_the_model_that_its_parameters_give(hiring, strangers):
+def test_each_point_is_the_model_that_its_parameters_give(hiring, new_people):
     own = Frontier(QUICK, "demographic_parity", EPSILONS, random_state=0)
-    held_out = (strangers.X, strangers.y, strangers.sex)
+    held_out = (new_people.X, new_people.y, new_people.sex)
     own.fit(hiring.X, hiring.y, sensitive_features=hiring.sex, validation=held_out)
     assert len(own.points_) == 5
     for model in own.estimators_:
@@ -44,34 +44,34 @@ def test_each_point_is_the_model_that_its_parameters_give(hiring, strangers):
             warnings.simplefilter("ignore", FairnessWarning)  # eight epochs end where they end
             alone.fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
         np.testing.assert_allclose(
-            model.decision_function(strangers.X), alone.decision_function(strangers.X), atol=1e-4
+            model.decision_function(new_people.X), alone.decision_function(new_people.X), atol=1e-4
         )
         np.testing.assert_allclose(model.multipliers_, alone.multipliers_, atol=1e-4)
         assert model.cell_names_ == alone.cell_names_
         assert set(vars(model)) == set(vars(alone))
 
 
-def test_infinite_epsilon_is_the_plain_model(frontier, strangers):
+def test_infinite_epsilon_is_the_plain_model(frontier, new_people):
     plain = frontier.estimators_[-1]
     np.testing.assert_array_equal(plain.multipliers_, 0.0)
     np.testing.assert_array_equal(plain.cell_weights_, 1.0)
-    assert frontier.points_["test_accuracy"].iloc[-1] == plain.score(strangers.X, strangers.y)
+    assert frontier.points_["test_accuracy"].iloc[-1] == plain.score(new_people.X, new_people.y)
 
 
-def test_figures_by_definition(frontier, strangers):
+def test_figures_by_definition(frontier, new_people):
     for model, (_, point) in zip(frontier.estimators_, frontier.points_.iterrows(), strict=True):
-        predicted = model.predict(strangers.X)
-        levels = fairness_levels(strangers.y, predicted, strangers.sex, "demographic_parity")
-        assert point["test_accuracy"] == pytest.approx(np.mean(predicted == strangers.y))
+        predicted = model.predict(new_people.X)
+        levels = fairness_levels(new_people.y, predicted, new_people.sex, "demographic_parity")
+        assert point["test_accuracy"] == pytest.approx(np.mean(predicted == new_people.y))
         assert point["test_unfairness"] == pytest.approx(levels.unfairness)
 
 
-def test_intervals_are_the_audits(frontier, strangers):
+def test_intervals_are_the_audits(frontier, new_people):
     model, point = frontier.estimators_[0], frontier.points_.iloc[0]
     audit = Audit(
-        strangers.y,
-        model.predict(strangers.X),
-        strangers.sex,
+        new_people.y,
+        model.predict(new_people.X),
+        new_people.sex,
         measures="demographic_parity",
         y_desirable="refused",
     )
@@ -109,14 +109,14 @@ def test_slack_buys_accuracy(frontier):
     assert points["validation_accuracy"].iloc[-1] > points["validation_accuracy"].iloc[0]
 
 
-def test_select_gives_a_fitted_classifier(frontier, strangers):
+def test_select_gives_a_fitted_classifier(frontier, new_people):
     bound = float(frontier.points_["validation_unfairness"].median())
     position = frontier.choose(max_unfairness=bound)
     model = frontier.select(max_unfairness=bound)
     point = frontier.points_.iloc[position]
     assert isinstance(model, FairGradClassifier)
     assert model.epsilon == point["epsilon"]
-    assert model.score(strangers.X, strangers.y) == pytest.approx(point["test_accuracy"])
+    assert model.score(new_people.X, new_people.y) == pytest.approx(point["test_accuracy"])
     assert point["validation_unfairness"] <= bound
     with pytest.raises(ValueError, match="the best is epsilon"):
         frontier.select(min_accuracy=1.0)
@@ -145,12 +145,12 @@ def test_bad_validation_fraction(hiring, bad):
         own.fit(hiring.X, hiring.y, sensitive_features=hiring.sex)
 
 
-def test_same_seed_same_frontier(hiring, frontier, strangers):
+def test_same_seed_same_frontier(hiring, frontier, new_people):
     again = clone(frontier).fit(
         hiring.X,
         hiring.y,
         sensitive_features=hiring.sex,
-        test=(strangers.X, strangers.y, strangers.sex),
+        test=(new_people.X, new_people.y, new_people.sex),
     )
     pd.testing.assert_frame_equal(again.points_, frontier.points_)
 
@@ -175,8 +175,8 @@ def test_plot_and_report(frontier):
         frontier.plot(on="train")
 
 
-def test_pipeline_fits_its_preprocessing_once(hiring, strangers):
-    frames = [part.X.assign(race=part.race) for part in (hiring, strangers)]
+def test_pipeline_fits_its_preprocessing_once(hiring, new_people):
+    frames = [part.X.assign(race=part.race) for part in (hiring, new_people)]
     steps = make_column_transformer(
         (OneHotEncoder(), ["race"]), (StandardScaler(), ["skill", "years", "grade", "noise"])
     )
@@ -184,7 +184,7 @@ def test_pipeline_fits_its_preprocessing_once(hiring, strangers):
     own.fit(frames[0], hiring.y, sensitive_features=hiring.sex)
     model = own.select(max_unfairness=1.0)
     assert isinstance(model, Pipeline)
-    assert model.score(frames[1], strangers.y) > 0.6
+    assert model.score(frames[1], new_people.y) > 0.6
     assert own.estimators_[0][0] is own.estimators_[1][0]
     reordered = frames[1][frames[1].columns[::-1]]
     np.testing.assert_array_equal(model.predict(frames[1]), model.predict(reordered))
@@ -265,7 +265,7 @@ def test_charts_are_loaded_where_one_is_drawn():
 
 
 def test_one_label_for_everybody_is_not_chosen_if_there_is_another():
-    """At the smallest epsilon all there is to be had is a constant; the next is a model."""
+    """At the smallest epsilon only a constant is possible; the next is a model."""
     rng = np.random.default_rng(0)
     s = rng.integers(0, 2, 2000)
     X = np.column_stack([rng.normal(size=2000) + 2 * s, rng.normal(size=2000)])

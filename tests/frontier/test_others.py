@@ -18,7 +18,7 @@ QUICK = FairGradClassifier(max_iter=8, batch_size=128)
 
 
 class Reduction(ClassifierMixin, BaseEstimator):
-    """Fairlearn's reduction with the slack as a parameter of its own."""
+    """Fairlearn's reduction with the slack as a parameter."""
 
     def __init__(self, epsilon=0.1):
         self.epsilon = epsilon

@@ -1,4 +1,4 @@
-"""What nobody would want of a chosen model is said, with what to try."""
+"""Warnings about problems of a chosen model, with what to try."""
 
 import numpy as np
 import pytest

@@ -39,7 +39,7 @@ def entries(path):
 
 
 def write(path, content):
-    """Writes an archive with a right checksum, as a stranger can."""
+    """Writes an archive with a correct checksum, as an attacker can."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
         for entry, data in content.items():
             file.writestr(entry, data)
@@ -56,7 +56,7 @@ def rewrite(path, name, change):
 
 
 def with_attribute(node):
-    """Puts a node of a stranger's making among the attributes of the model."""
+    """Adds an attacker's node to the attributes of the model."""
 
     def change(schema):
         schema["content"]["content"]["verbose"] = node

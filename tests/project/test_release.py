@@ -58,7 +58,9 @@ def test_a_tag_fits_or_the_reasons_are_said(copy):
     changes.write_text(f"## 7.8.9 (2030-01-31)\n{changes.read_text()}")
     assert release.problems("v7.8.9", copy) == []
     assert len(release.problems("v7.9.0", copy)) == 4
-    assert release.problems("7.8.9", copy) == ["the tag is 7.8.9; a release has one such as v1.2.3"]
+    assert release.problems("7.8.9", copy) == [
+        "the tag is 7.8.9; a release has a tag such as v1.2.3"
+    ]
     with pytest.raises(ValueError, match="got 'seven'"):
         release.set_version("seven", copy)
 

@@ -250,13 +250,13 @@ def test_every_number_of_the_page_is_in_the_json(samples, name):
     # What the page's own words count: the edition, the date, four fifths, ten bins.
     shown = [n for text in page.text if not text.startswith("Made ") for n in NUMBER.findall(text)]
     assert len(shown) > 100
-    strangers = []
+    unexplained = []
     for text in shown:
         plain = text.replace(",", "").lstrip("+-")
         digits = len(plain.partition(".")[2])
         if plain not in known[digits]:
-            strangers.append(text)
-    assert strangers == []
+            unexplained.append(text)
+    assert unexplained == []
 
 
 def test_all_data_of_the_charts_are_in_the_json(samples):

@@ -65,7 +65,7 @@ def test_plain_models_are_trained_to_the_end(n_labels):
     limit.fit(X, y, sensitive_features=s)
     for model in (plain, limit):
         assert log_loss(y, model.predict_proba(X)) < 1.2 * best
-    few = FairGradClassifier(None, max_iter=300, random_state=0).fit(X, y)  # is what was asked for
+    few = FairGradClassifier(None, max_iter=300, random_state=0).fit(X, y)  # as requested
     assert log_loss(y, few.predict_proba(X)) > 2 * best
 
 

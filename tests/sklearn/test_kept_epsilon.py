@@ -1,4 +1,4 @@
-"""What was asked for is what one gets on the rows of the fit, or a warning says that it is not."""
+"""Epsilon is kept on the training rows, or a warning states that it is not."""
 
 import re
 import warnings
@@ -249,7 +249,7 @@ def test_a_fair_model_that_changes_nothing_says_so(make, shift, epsilon):
     said = [str(one.message) for one in caught if one.category is UserWarning]
     is_said = any("the plain one, which already keeps epsilon=0.2" in text for text in said)
     assert is_said == (shift == 0.0)
-    # It is no fault: whoever makes these errors does not stop at a good fit.
+    # It is no fault: users who turn warnings into errors still get a good fit.
     assert not is_said or not [one for one in caught if one.category is FairnessWarning]
 
 

@@ -1,4 +1,4 @@
-"""`TableEncoder`: data frames as they are, against scikit-learn's own transformers."""
+"""`TableEncoder` on data frames, against scikit-learn's transformers."""
 
 import numpy as np
 import onnxruntime

@@ -1,4 +1,4 @@
-"""Messy files of known content are read as they are meant."""
+"""Messy files of known content are read correctly."""
 
 import pytest
 from reliability.messy import messy_file, misread

@@ -1,4 +1,4 @@
-"""Files as they are found: encodings, separators, quotes, decimal marks, kinds of columns."""
+"""Reading files: encodings, separators, quotes, decimal marks, kinds of columns."""
 
 import io
 

@@ -1,4 +1,4 @@
-"""Users' own tables: what is guessed, what is said about it, and that nothing is lost."""
+"""Users' tables: what is guessed, how it is reported, and that nothing is lost."""
 
 import numpy as np
 import pandas as pd
@@ -125,7 +125,7 @@ def test_rows_without_a_label_are_left_out_and_counted(people, labelled):
 
 
 def test_adult_as_a_users_csv_gives_the_same_labels_and_groups(tmp_path, labelled):
-    """The bundled data, written out and read back as a stranger's table."""
+    """The bundled data, written and read back as a user's table."""
     adult = load("adult")
     path = tmp_path / "adult.csv"
     adult.frame.assign(sex=adult.sensitive["sex"], income=adult.label).to_csv(path, index=False)

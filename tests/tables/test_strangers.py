@@ -1,4 +1,4 @@
-"""Tables as strangers write them: what is read and refused, and that predicting reads alike."""
+"""Tables of unknown users: what is read and refused, and that `predict` reads the same."""
 
 import datetime as dt
 from decimal import Decimal

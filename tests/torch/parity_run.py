@@ -1,6 +1,6 @@
 """Trains a linear model on fixed data with whichever fairgrad is on the path; prints JSON.
 
-Run in a process of its own: fairgrad 0.2.0 and this package have the same import name.
+Run in a separate process: fairgrad 0.2.0 and this package have the same import name.
 """
 
 import json

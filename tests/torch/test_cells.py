@@ -236,7 +236,7 @@ def test_no_update_is_lost_between_threads(compiled):
 
 @pytest.mark.parametrize("dtype", ["float64", "float16", "bfloat16"])
 def test_the_default_dtype_does_not_matter(dtype):
-    """The state has a precision of its own."""
+    """The precision of the state does not depend on the inputs."""
     script = f"""
 import torch
 torch.set_default_dtype(torch.{dtype})
@@ -259,7 +259,7 @@ for compiled in (True, False):
 @pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_a_state_that_others_have_replaced_is_no_danger(dtype, compiled):
-    """Frameworks cast buffers or load them in place of ours, behind the module's back."""
+    """Frameworks cast buffers or replace ours, without telling the module."""
     y, s = torch.tensor([0, 1, 0, 1]), torch.tensor([0, 0, 1, 1])
     criterion = CrossEntropyLoss(y, s, "equalized_odds", fairness_rate=0.5)
     criterion.state.is_compiled &= compiled

@@ -1,4 +1,4 @@
-"""Every test of data has a cache of its own; shared data files are used where they exist."""
+"""Every test of data has its own cache; shared data files are used where they exist."""
 
 import os
 from pathlib import Path

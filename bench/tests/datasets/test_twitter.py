@@ -1,4 +1,4 @@
-"""Twitter sentiment: the four arrays, the split of its own and the training skew."""
+"""Twitter sentiment: the four arrays, the fixed split and the training skew."""
 
 import numpy as np
 import pytest

@@ -78,7 +78,7 @@ def test_lightning_averages_weights(tmp_path):
 
 
 def test_pickles_hold_nothing_of_the_last_batch():
-    """Labels and losses of people are no one's business, and are large."""
+    """Labels and losses of people are private, and large."""
     fresh, used = make(), make()
     rows = torch.arange(20_000) % len(Y)
     used(X[rows, :2].clone().requires_grad_(), Y[rows], S[rows])

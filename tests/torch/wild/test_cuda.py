@@ -144,7 +144,7 @@ print(loss.item())
 @pytest.mark.parametrize("unseen", [-1, 7, 2**36])
 @pytest.mark.parametrize("compiled", [True, False])
 def test_values_never_seen_end_the_run(unseen, compiled):
-    """As a device-side assert, after which a process cannot go on: so in one of its own."""
+    """As a device-side assert, after which a process cannot continue: so in a separate process."""
     folder = os.path.dirname(__file__)  # noqa: PTH120 - as text
     script = UNSEEN.format(folder=folder, device=DEVICE, compiled=compiled, unseen=unseen)
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)

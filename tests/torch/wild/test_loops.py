@@ -11,7 +11,7 @@ from fairgrad.torch import CrossEntropyLoss
 
 @pytest.mark.parametrize("no_grad", [torch.no_grad, torch.inference_mode])
 def test_an_evaluation_loop_needs_no_sensitive_values(no_grad):
-    """``criterion(outputs, targets)`` without gradients; nobody has called ``criterion.eval()``."""
+    """``criterion(outputs, targets)`` without gradients; ``criterion.eval()`` was not called."""
     model, criterion = linear(), make()
     train(model, criterion)
     before = state_of(criterion)
