@@ -520,8 +520,8 @@ def solve(problem: DecisionProblem, *, lottery: bool = False) -> Decision:
     """Finds the decision with the least error that keeps the bounds on the labelled rows.
 
     If the plain decision keeps them, it is the answer. If no useful single decision keeps them,
-    the answer is the one with the best balance of error and violation, and its `beyond` says what
-    it misses. The result does not depend on chance.
+    the answer is the decision with the best balance of error and violation, and its `beyond` is
+    what it misses. The result does not depend on chance.
 
     Args:
         problem: what to solve.

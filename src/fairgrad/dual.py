@@ -16,7 +16,7 @@ A step takes the predictions of a batch, counted per cell, and
 
 The losses, the stack of networks and boosting differ only in where the counts come from and what
 the weights are used for. All functions but `opposed` take NumPy arrays as well as PyTorch tensors,
-and are linear in the number of cells (`fairgrad.constraints` says how).
+and are linear in the number of cells (see `fairgrad.constraints`).
 
 A stack of models is one large problem whose cells and levels stand side by side, so there is no
 second version for it.

@@ -112,7 +112,7 @@ class FairGradLGBMClassifier(FairBoostingMixin, LGBMClassifier):
     plain_class = "LGBMClassifier"
     not_packed = {"_Booster": None, "_evals_result": {}, "_best_score": {}, "_class_map": None}  # noqa: RUF012
 
-    def fit(  # type: ignore[override]  # further options of LightGBM's fit go through as they are
+    def fit(  # type: ignore[override]  # further options of LightGBM's fit are passed on
         self,
         X: Any,
         y: Any,

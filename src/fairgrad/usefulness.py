@@ -126,7 +126,7 @@ def constant_figures(
 
 @dataclass(frozen=True)
 class Suggestions:
-    """What else the caller could ask for, in the terms of its own interface.
+    """What the user could try, in the terms of the caller's interface.
 
     Attributes:
         name: what the slack is called.

@@ -162,7 +162,7 @@ class Audit(ShownAndWritten):
             raise ValueError(
                 f"y_desirable: expected one of the two labels {labels}, got {self.desirable}."
             )
-        # Of two labels one says what the other does.
+        # The rates of one of two labels determine those of the other.
         self.shown_labels = self.desirable_indices if len(labels) == 2 else range(len(labels))
         known = comparisons.DEFAULT_MEASURES if self.has_labels else comparisons.WITHOUT_LABELS
         enough = bool(self.desirable) if self.has_labels else len(self.desirable) == 1
@@ -241,7 +241,7 @@ class Audit(ShownAndWritten):
             target: the column of true labels; None if they are not known.
             prediction: the column of predicted labels.
             sensitive_features: one column or several.
-            count: the column that says how many rows have these values.
+            count: the column with the number of rows that have these values.
             weight: the column with the sum of their sample weights, if rows have weights.
             squared_weight: the column with the sum of the squared weights, on which the width of
                 intervals rests; needed with `weight`.

@@ -98,8 +98,8 @@ class Change:
     def moved(self, *, people: bool = False) -> Floats:
         """(2, K) the rows by which each cell's rate goes up and down, or their weights.
 
-        Of a rate of several labels, rows that change from one of them to another count both ways:
-        its interval is rather too wide than too narrow.
+        If a rate counts several labels, rows that change between these labels count both ways. Its
+        interval is then rather too wide than too narrow.
         """
         comparison = self.after.comparison
         by_row, rate = moved(self.moves, comparison.hits, people=people), comparison.block

@@ -198,8 +198,8 @@ class Comparison:
         cell_label: (K,) the index of the label each cell speaks of, -1 for none.
         block: (K,) cells with the same number are compared with each other; modulo R it is the
             rate of the cell.
-        tested: (J,) the levels that vary by themselves. Of two groups, and of two labels, one says
-            what the other does: a verdict has as many chances to be wrong as there are of these.
+        tested: (J,) the levels that vary independently. Of two groups or labels, one determines the
+            other. A verdict has as many chances to be wrong as there are such levels.
         map: the levels as a function of the cells' rates.
         bounds: (J,) the least and the greatest level that is fair without any tolerance.
         definition: the same without a user's slack.
@@ -239,7 +239,7 @@ class Comparison:
 
     @property
     def valued(self) -> NDArray[np.bool_]:
-        """(J,) the levels that say who is better off: not those of a label nobody wants."""
+        """(J,) the levels that show who is better off: not those of undesirable labels."""
         is_good = self.good > 0
         if len(self.good) == len(self.names) and is_good.any():
             return is_good
@@ -437,7 +437,7 @@ def _between_groups(
     else:
         two = np.flatnonzero(tested.sum(axis=1) == 2)  # the smaller is the farther from the mean
         tested[two, total[two].argmax(axis=1)] = False
-    if measure == "demographic_parity" and n_labels == 2:  # one rate says what the other does
+    if measure == "demographic_parity" and n_labels == 2:  # one rate determines the other
         tested[1] = False
     levels = GapToReference(
         block=row,

@@ -270,7 +270,7 @@ def read_rows(
 ) -> GroupedRows:
     """True labels and sensitive values as integers; of at least two labels.
 
-    Without true labels `y_true` are the predicted ones, and `argument` says so.
+    Without true labels `y_true` has the predicted ones, and `argument` their name.
     """
     counts = sample_weight if isinstance(sample_weight, RowCounts) else None
     weight = sample_weight if counts is None else counts.weight

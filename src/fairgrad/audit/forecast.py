@@ -108,10 +108,10 @@ def _more_rows(finding: Finding, rate: Floats) -> Floats | None:
 
 
 def _chance(finding: Finding, rate: Floats, log_rows: float) -> float:
-    """The chance that all levels are surely fair, or that one of them surely is not.
+    """The chance that all levels are judged fair, or some level unfair, with so many rows.
 
-    Groups with fewer rows are brought up to so many. Levels are about normal around their values,
-    and those of different groups independent.
+    Groups with fewer rows get this number. Levels are approximately normal around their values,
+    and independent between groups.
     """
     comparison, fair = finding.comparison, finding.tolerance.fair_levels(finding.comparison)
     growth = np.maximum(np.exp(log_rows) / finding.table.size, 1.0)[comparison.cell_group]

@@ -67,7 +67,7 @@ REFERENCE = (
     "upper limits share the error."
 )
 N_METHOD = 2
-"""The first notes say how the figures are made; the others, who and what they are about."""
+"""The first notes explain how the figures are computed; the others, what they are about."""
 CARE = (
     "A ratio below 0.8 is generally regarded as evidence of adverse impact (29 CFR 1607.4 D). It "
     "is not a finding of discrimination, and a higher ratio is not a finding of compliance."

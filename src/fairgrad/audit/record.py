@@ -1,8 +1,8 @@
 """An audit as data frames, plain values and a record for a file.
 
-The record is what `Audit.to_dict` gives, with its provenance. `audit.schema.json` beside this file
-says what it holds, in JSON Schema. Fields may be added; none that it requires is removed or changes
-its meaning without a new `schema_version`.
+The record is the result of `Audit.to_dict`, with its provenance. `audit.schema.json` beside this
+file describes it, in JSON Schema. Fields may be added; no required field is removed or changes its
+meaning without a new `schema_version`.
 """
 
 from __future__ import annotations
@@ -293,7 +293,7 @@ def figures_frame(audit: Audit) -> pd.DataFrame:
         rows += [(name, *gap, value) for gap, value in zip(gaps, judged, strict=True)]
     columns = ["attribute", "label", "figure", "value", "low", "high", "judged"]
     frame = pd.DataFrame(rows, columns=columns)
-    # Labels as they are: pandas would turn integers beside None into floats.
+    # As objects: pandas would turn integers beside None into floats.
     return frame.assign(label=pd.Series(audit.label_values[frame["label"]], dtype=object))
 
 
@@ -314,7 +314,7 @@ def _gaps(table: CountTable, audit: Audit) -> Iterator[tuple[int, str, float, fl
                 largest = max(float(np.ptp(rate.value)) for rate in rates)
                 low, high = map(float, largest_difference(rates, audit.alpha / 2))
                 difference = (largest, low, high)
-            # 0 / 0 says nothing: where nobody has the rate the ratio is not defined.
+            # 0 / 0: if no group has the rate, the ratio is not defined.
             rated = [rate for rate in rates if rate.value.max() > 0]
             if rated:
                 smallest = min(float(impact_ratios(rate.value).min()) for rate in rated)

@@ -1,8 +1,8 @@
-"""The scores behind predictions: how well they rank, whether they mean what they say, by group.
+"""The scores behind predictions: how well they rank and how well they are calibrated, by group.
 
-A score belongs to one label. Of two labels it is the desirable one's; of more, each label has its
-own and is compared with all others. Rows are sorted once; every figure of every group is then a
-sum over stretches of sorted rows, so that millions of them take seconds.
+A score belongs to one label: with two labels to the desirable one; with more, each label has its
+own score and is compared with all others. Rows are sorted once; every figure of every group is then
+a sum over ranges of sorted rows, so that millions of rows take seconds.
 """
 
 from __future__ import annotations

@@ -240,7 +240,7 @@ def conclusion(audit: Audit) -> tuple[str, ...]:
         ]
     else:
         rates = {row["group"]: row["rate"] for row in values["rates"] if row["when"] == "now"}
-        # A verdict may be "fair" though one rate is much smaller than another: say so.
+        # A verdict may be "fair" although a rate is much smaller than another: mention it.
         ratio = float(np.nanmin(impact_ratios(np.array([*rates.values()])), initial=1.0))
         ratio = ratio if finding.verdict == FAIR and ratio < 0.8 else 1.0
         verdict = _verdict_sentence(decisive, values, rates, ratio)

@@ -1,9 +1,9 @@
 """Whether rows are new: digests of the rows that a model was trained on.
 
 In a table of few columns new rows often equal a training row by chance, about as often as training
-rows equal each other; only far more equal rows show that they are no new ones.
+rows equal each other. Only far more equal rows show that the rows are not new.
 
-Digests have 32 bits, so that nobody's values can be read from them. They are still derived from
+Digests have 32 bits, so that no person's values can be read from them. They are still derived from
 personal data: anyone who knows a person's values can test whether the row is likely among them.
 """
 

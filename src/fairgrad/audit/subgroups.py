@@ -1,10 +1,10 @@
 """Where to look: the subgroups with the largest gaps among all conjunctions of a few columns.
 
-The best of a hundred thousand gaps is large by chance alone, twice over. First, gaps are ranked by
-what is left of them after the noise that so many looks bring. Second, one half of the rows is
-searched and the other half says how large the gap is: an interval there is as valid as if the
-subgroup had been named beforehand. A permutation test would need hundreds of searches and would
-say only that some gap exists, not how large it is.
+The largest of a hundred thousand gaps is large by chance alone. Therefore gaps are ranked by what
+is left of them after the noise of so many comparisons. And one half of the rows is searched, while
+the other half measures the gap: an interval there is as valid as if the subgroup had been named
+beforehand. A permutation test would need hundreds of searches, and would show only that some gap
+exists, not how large it is.
 """
 
 from __future__ import annotations
@@ -212,7 +212,7 @@ class SubgroupSearch:
             asdict(one) | {"subgroup": one.name, "confirmed": one.is_confirmed}
             for one in self.subgroups
         ]
-        # Labels as they are: pandas would turn integers beside None into floats.
+        # As objects: pandas would turn integers beside None into floats.
         return pd.DataFrame(rows, columns=SUBGROUP_COLUMNS, dtype=object).infer_objects()
 
     @property

@@ -1,9 +1,9 @@
 """Findings and verdicts: what the data allow to say about a measure.
 
 Levels are sums of independent rates, and get intervals by MOVER from Clopper-Pearson limits, each
-at the confidence asked for. "Fair" says that every level is within the tolerance: an
+at the requested confidence. "Fair" means that every level is within the tolerance: an
 intersection-union test (Berger, Technometrics 24, 1982), in which each level is tested at the full
-error and no correction is needed. "Unfair" says that some level is beyond it: each gets its share
+error and no correction is needed. "Unfair" means that some level is beyond it: each gets its share
 of the error (Holm, Scandinavian Journal of Statistics 6, 1979). The reference of a level is the
 rate of all rows. The shares of groups in it are estimates, and their variance is part of intervals.
 """
@@ -136,7 +136,7 @@ def level_limits(comparison: Comparison, error: float) -> Interval:
 
 
 def _excess(comparison: Comparison, rule: VerdictRule, level: Interval) -> float:
-    """How far the worst level lies beyond its bounds (beyond 0 if it has no bounds of its own)."""
+    """How far the worst level lies beyond its bounds, or beyond 0 if it has no bounds."""
     lower, upper = comparison.bounds if rule.kind == "bounds" else (0.0, 0.0)
     return float(np.nanmax(np.maximum(level.high - upper, lower - level.low)))
 
@@ -195,7 +195,7 @@ class Finding:
     def level_intervals(self) -> Interval:
         """(J,) intervals of the levels, each by itself with the audit's confidence.
 
-        Where every one of them lies within the tolerance, the verdict is "fair", and not otherwise.
+        The verdict is "fair" exactly if all of them lie within the tolerance.
         """
         fair = self.tolerance.fair_levels(self.comparison)
         base, near, far = (level_limits(self.comparison, error) for error in errors(self.alpha))
@@ -292,8 +292,8 @@ class Finding:
     def p_values(self) -> tuple[float, float]:
         """The least errors at which it would be "fair", and "unfair" if it were the only finding.
 
-        "Fair" is said where the first is at most ``1 - confidence``, "unfair" where the second is
-        (with Holm's correction if there are several findings). 1 if neither can be said.
+        The verdict is "fair" if the first is at most ``1 - confidence``, and "unfair" if the second
+        is (with Holm's correction if there are several findings). 1 if neither is possible.
         """
 
         def holds(verdict: str, log_error: float) -> bool:

@@ -33,7 +33,7 @@ PEOPLE = {"female": "women", "male": "men"}
 """Values of a column called sex or gender, as sentences name these people."""
 
 RACES, RACE = {"race", "ethnicity"}, re.compile(r"(?!Other|Unknown)[A-Z][a-z]+( [A-Z][a-z]+)*")
-"""Columns whose values say what people are, such as "Black"; not of codes and short forms."""
+"""Columns whose values describe people, such as "Black"; not codes and abbreviations."""
 YES_OR_NO = {"yes", "no", "y", "n", "true", "false"}
 
 BOUND = (
@@ -269,7 +269,7 @@ def points(value: float) -> str:
 
 
 def capitalized(text: str) -> str:
-    """The text with its first letter as a capital; names in it stay as they are."""
+    """The text with a capital first letter; names in it do not change."""
     return text[:1].upper() + text[1:]
 
 

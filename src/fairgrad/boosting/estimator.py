@@ -143,7 +143,7 @@ class FairBoostingMixin(ShownInNotebooks, AwareRouting):
             X = _as_table(X, len(labels))
         encoder, shown = self._encoder(labels, sensitive_features, start)
         sets = [eval_set] if isinstance(eval_set, tuple) else eval_set or ()
-        # XGBoost takes any label for one of its own, LightGBM 4.7 does not number those of eval_y.
+        # XGBoost accepts any label as a number, LightGBM 4.7 does not number those of eval_y.
         known: Any = LabelEncoder().fit(labels) if sets else None
         with naming_rows("eval_set"):
             pairs = [
@@ -360,7 +360,7 @@ FAIRNESS_PARAMETERS = tuple(inspect.signature(FairBoostingMixin).parameters)[:-1
 """Parameters of the estimators that the boosting libraries do not know."""
 
 OF_FIT = ("use_sensitive",)
-"""Those that the objective does not take as they are."""
+"""Those that are not passed to the objective unchanged."""
 
 
 class FitParts(NamedTuple):

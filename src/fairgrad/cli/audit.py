@@ -204,7 +204,7 @@ def compare(params: dict[str, Any]) -> int:
 def _compared_columns(
     request: AuditRequest, models: Sequence[SavedModel], params: dict[str, Any]
 ) -> ColumnRoles:
-    """The role of each column: what is asked, else as in the last model."""
+    """The role of each column: as requested, else as in the last model."""
     if not models:
         for name in ("target", "sensitive"):
             if not params[name]:
@@ -433,11 +433,11 @@ def _finish(
     """Writes a result to the files that were asked for, and prints it, or JSON.
 
     Args:
-        request: what was asked.
+        request: the request.
         result: an audit, a comparison, an impact table or a monitor.
         values: the result as plain values; --out writes them, or CSV where it is a table.
         title: of the page (--report).
-        asked: what was asked, for people.
+        asked: the request in words.
         source: what the result rests on, for the page.
         shown: what --json prints, if not the values.
     """

@@ -144,7 +144,7 @@ class SavedModel:
 
         from fairgrad import persistence  # noqa: PLC0415 - as above
 
-        classifier = copy.copy(self.classifier)  # so that it takes tables as they are
+        classifier = copy.copy(self.classifier)  # so that it takes tables
         classifier.feature_names_in_ = self.encoder.get_feature_names_out()
         steps = [("features", self.encoder), ("classifier", classifier)]
         persistence.save(Pipeline(steps), folder / MODEL)
@@ -226,7 +226,7 @@ def held_out_rows(
     begin with `STORED`.
 
     Raises:
-        ValueError: if the table is another one, or the folder does not say which rows.
+        ValueError: if it is a different table, or the folder does not name the rows.
     """
     import pandas as pd  # noqa: PLC0415 - after the quick checks
 
@@ -308,7 +308,7 @@ def check_folder(
     Args:
         folder: to be written.
         force: whether earlier output of this program may be replaced.
-        mark: the file that says that this program wrote the folder.
+        mark: the file that shows that this program wrote the folder.
         known: names of all files that it writes; None if they cannot be known.
     """
     path = Path(folder).expanduser().absolute()

@@ -73,7 +73,7 @@ def parse_layer_sizes(value: str) -> tuple[int, ...]:
 
 
 def _numbers(text: str) -> list[float]:
-    """Numbers with commas between them; none if one of them is not a number."""
+    """Numbers separated by commas; empty if something is not a number."""
     try:
         return [float(number) for number in text.split(",")]
     except ValueError:
@@ -107,7 +107,7 @@ class PlainOption(click.Option):
 
 
 class FileOption(PlainOption):
-    """An option that says how a table is read; the help lists these apart."""
+    """An option for reading tables; the help lists these separately."""
 
 
 class Command(click.Command):

@@ -62,7 +62,7 @@ class AuditedPeople:
         has_labels: whether true values are known; else the target is the column of predictions.
         further: arguments of the audit.
         judged: the measures of the verdict; empty for the usual ones.
-        asked: what was asked, for people.
+        asked: the request in words.
         model: what predicts; None if the predictions are a column.
     """
 
@@ -117,7 +117,7 @@ class AuditedPeople:
     def _as_labels(
         self, named: pd.Series, target: str, value_map: Mapping[str, str] | None = None
     ) -> NDArray[Any]:
-        """(n,) the labels that the values of a column stand for; a remark says so."""
+        """(n,) the labels that the values of a column stand for, with a remark."""
         matched, note = match_labels(
             [str(value) for value in named.cat.categories],
             self.labels,

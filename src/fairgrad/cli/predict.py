@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from fairgrad.tables.reading import ParquetFile, TableSource
 
     Piece = tuple[pd.DataFrame, pd.DataFrame, Any]
-    """Some thousand rows, their texts as they are; the new columns; and the rows as Arrow has them,
-    if they come from a Parquet file, else None."""
+    """A few thousand rows with unchanged texts; the new columns; and the rows as an Arrow table, if
+    they come from a Parquet file, else None."""
 
 SCHEMA, SCHEMA_VERSION = "fairgrad.predict", 1
 ENDINGS = (".csv", ".csv.gz", ".tsv", *PARQUET_ENDINGS)
@@ -222,7 +222,7 @@ def _write(predicted: Iterator[Piece], path: Path) -> None:
 
 def _write_csv(predicted: Iterator[Piece], file: Any, separator: str) -> None:
     for number, (rows, new, _) in enumerate(predicted):
-        # The user's own columns stay as they are; what is added is no formula in a spreadsheet.
+        # The user's columns do not change; new columns must not become formulas.
         both = pd.concat([rows, without_formulas(new)], axis=1)
         both.to_csv(file, index=False, header=number == 0, sep=separator)
 

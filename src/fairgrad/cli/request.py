@@ -285,7 +285,7 @@ class FitRequest:
         return measures[0] if len(measures) == 1 else measures
 
     def in_words(self) -> dict[str, str]:
-        """What was asked, for people."""
+        """The request in words."""
         compared = [name for name in self.columns.sensitive if name not in self.within]
         groups = " and ".join(compared)
         if len(compared) > 1:

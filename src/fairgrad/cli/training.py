@@ -180,7 +180,7 @@ class AuditedModel:
         trained: the classifiers.
         audit: of the fair model, compared with the plain one.
         prepared: what they were trained on.
-        settings: what was asked.
+        settings: the settings of the run.
         judged: predictions for the test rows; None if they were counted.
         notes: what the reader should know about the table and the training.
         mean_costs: what a prediction of each model costs on the test rows; empty without costs.
@@ -244,7 +244,7 @@ def prepare(
 
     Args:
         frame: the table, without the columns to drop.
-        request: what was asked.
+        request: the request.
         sample: how the rows of the table were drawn; None if these are all rows.
     """
     columns = replace(request.columns, drop=())

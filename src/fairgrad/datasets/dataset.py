@@ -125,7 +125,7 @@ class Dataset:
         sensitive: One column per sensitive attribute, as named categories; missing is unknown.
         left_out: Number of rows left out, by reason.
         source: Where the data come from.
-        licence: Terms of use.
+        licence: The licence.
         citation: What to cite.
         notes: Further remarks for readers.
 

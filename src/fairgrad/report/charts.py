@@ -1,7 +1,7 @@
 """Charts of audits, frontiers and training histories: one function per kind that sections name.
 
-Every chart comes from records and a table that says which of their fields are shown, under which
-heading and how. The table gives the tooltips, and the data that stand below the chart.
+Every chart is made from records and a table of the fields to show, with their headings and formats.
+The table defines the tooltips, and the data below the chart.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def three_digits(value: float) -> str:
 
 
 def _told(records: Records, table: Table) -> alt.Chart:
-    """A chart of the records, whose tooltips say what the table shows."""
+    """A chart of the records, with the fields of the table as tooltips."""
     rows = []
     for row in records:
         texts = {f"{field} text": show(row[field]) for field, (_, show) in table.items()}

@@ -117,7 +117,7 @@ class ReportFigure:
         columns: headings of its data.
         rows: its data, as text.
         note: a sentence below it.
-        by: whose groups it shows, where the page says so above the chart.
+        by: the attribute whose groups it shows, if the page names it above the chart.
 
     Example:
         >>> from fairgrad.audit import Audit

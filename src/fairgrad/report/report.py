@@ -57,7 +57,7 @@ class Report:
         title: of the page.
         asked: the options of the run, as names and values.
         certificate: a `fairgrad.audit.Certificate` of the audit, if there is one.
-        faults: sentences that say what is wrong with the model, for the top of the page.
+        faults: sentences about problems of the model, for the top of the page.
         opening: "summary", or "trade-off" for a page that opens with the frontier.
 
     Raises:

@@ -38,7 +38,7 @@ ROUNDS_OF_GROUPS = {"boosting": 4, "forest": 2}
 
 
 def count_of_trees(estimator: Any) -> str | None:
-    """The name of the argument that says how many trees there are; None if there are no trees."""
+    """The name of the argument with the number of trees; None if there are no trees."""
     last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
     if isinstance(last, HistGradientBoostingClassifier):
         return "max_iter"
@@ -278,7 +278,7 @@ def given_groups(probability: Floats, group: Ints, told: Floats | None = None) -
     Args:
         probability: (L, G, n) without the group.
         group: (n,) the group of each row, or -1.
-        told: (L, n) ``P(y = l | x, s)`` by a model of its own; by default it follows from the
+        told: (L, n) ``P(y = l | x, s)`` by another model; by default it follows from the
             probabilities.
     """
     known = np.flatnonzero(group >= 0)

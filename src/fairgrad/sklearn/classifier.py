@@ -320,7 +320,7 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         return len(self.scale_), *self.hidden_, 1 if n_classes == 2 else n_classes
 
     def _constraints(self, rows: FittingRows, people: GroupedRows) -> Constraints:
-        """What is asked of the cells of some rows, with slack."""
+        """The constraints on the cells of some rows, with slack."""
         exact = constraints_of(rows.measure, people.groups, y_desirable=self.y_desirable)
         return exact.slacken_for(people, self.epsilon)
 
@@ -455,7 +455,7 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
 
         if is_other:
             self.levels_ = levels(X)
-        if self.sensitive_encoder_ is not None:  # if nobody told their sensitive values
+        if self.sensitive_encoder_ is not None:  # if all sensitive values are unknown
             blind = X[:, : X.shape[1] - len(self.sensitive_encoder_.names)]
             self.levels_unknown_ = levels(beside(blind, self.sensitive_encoder_, None))
 

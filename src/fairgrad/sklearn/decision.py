@@ -408,7 +408,7 @@ class FairDecisionClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, Ba
         check_is_fitted(self, "classes_")
         if not self.use_sensitive and sensitive_features is not None:
             raise ValueError(NOT_USED)
-        if getattr(X, "ndim", 2) != 1:  # of which the estimator itself says what is wrong
+        if getattr(X, "ndim", 2) != 1:  # the estimator itself refuses these
             with naming_rows("X"):
                 validate_data(self, X, reset=False, skip_check_array=True)
         if self.fairness_measure is None:
@@ -646,8 +646,8 @@ def _takes_columns(X: Any) -> bool:
 def draw_lots(X: Any, key: str) -> Floats:
     """(n,) a number from 0 to below 1 for each row: a keyed digest of its values.
 
-    The same row always draws the same number. Without the key, hexadecimal digits, nobody can
-    compute it beforehand.
+    The same row always draws the same number. Without the key, hexadecimal digits, the number
+    cannot be predicted.
     """
     secret = bytes.fromhex(key)
     if issparse(X):

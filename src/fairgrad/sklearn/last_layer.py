@@ -281,7 +281,7 @@ class _Search:
     def _repair(self, model: MovedLayer) -> None:
         """Damped Newton steps towards the bounds, by the slopes of softened decisions.
 
-        The length of each step is searched exactly, on the decisions as they are.
+        The length of each step is searched exactly, on the actual decisions.
         """
         problem, scores = self.problem, model.scores
         margin = np.abs(scores[1] - scores[0]) if len(scores) == 2 else np.ptp(scores, axis=0)

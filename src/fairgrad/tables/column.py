@@ -1,8 +1,8 @@
 """A column of a table: what it holds, and its texts as numbers, dates or categories.
 
 A column has one kind for the whole table: numbers, dates or booleans if all its values are, else
-texts. Among numbers, dates and booleans "NA" and the like mean a missing value. In a column of
-texts they are texts, unless the user says otherwise.
+texts. In a column of numbers, dates or booleans "NA" and the like mean a missing value. In a column
+of texts they are texts, unless the user decides otherwise.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ def why_left_out(column: pd.Series) -> str:
 
     Whole numbers name rows rather than measure them if no two are equal although n numbers drawn
     from their range of R would have ``n (n - 1) / 2 R`` equal pairs or more, and that is 10 at
-    least; or if the column's name says so, and most of them differ.
+    least; or if the column has such a name, and most of them differ.
     """
     if not column.isna().any() and column.nunique() == 1:  # noqa: PD101 - also of categories
         return "one value only"

@@ -129,7 +129,7 @@ class Dialect:
 
 
 def layout_sentences(name: str, titles: int, footer: Sequence[str]) -> list[str]:
-    """Says which row holds the names of the columns, and which rows at the end are left out."""
+    """Sentences on which row is the header, and which rows at the end are left out."""
     sentences = [f"{name}: using row {titles + 1} as the header."] if titles else []
     notes = [text for text in footer if text]
     if notes:

@@ -1,9 +1,9 @@
 """Which columns of a table are features, and how the same columns of later tables are read.
 
-At prediction time columns may stand in another order, and columns the model does not use are
-passed over. A category never seen in training counts as none of the known ones (as one of the
-merged rare ones, where there were such); a missing value as the training rows had it: a category
-of its own if some were missing there, else none of the known ones, and for numbers the median.
+At prediction, columns may be in another order, and columns that the model does not use are ignored.
+A category that was not in the training rows counts as none of the known ones (or as one of the
+merged rare ones, if there are any). A missing number is replaced by the median. A missing category
+is a separate category if some were missing in training, else none of the known ones.
 """
 
 from __future__ import annotations

@@ -662,7 +662,7 @@ def _whole(
         frame, note = _excel(path, options) if read is None else (read(path), "")
     except ImportError as error:
         raise ImportError(f"reading {program} file: {one_line(error)}") from None
-    except Exception as error:  # every reader has exceptions of its own
+    except Exception as error:  # every reader has different exceptions
         raise ValueError(
             f"{path.name} cannot be read as {program} file ({one_line(error)})"
         ) from error

@@ -168,7 +168,7 @@ class ColumnRoles:
     def apply(self, frame: pd.DataFrame, *, is_only: bool = True) -> LabelledTable:
         """Label, groups and features of a table; rows without a label are left out.
 
-        `is_only` says that there is no other table, such as one to judge the model on.
+        `is_only`: whether there is no other table, such as one to judge the model on.
 
         Raises:
             ValueError: if a column cannot be used; the message says why.
@@ -237,8 +237,8 @@ class ColumnRoles:
         `times` says how many rows each row stands for, if it is a table of counts.
 
         Raises:
-            ValueError: if values differ in spelling alone, unless the user says what is meant; or
-                if none do although the user says so, and this is the only table.
+            ValueError: if values differ only in spelling, unless an option merges them; or if there
+                are no such values, although an option merges them and this is the only table.
         """
         merged = {}
         for name in (self.target, *self.sensitive):

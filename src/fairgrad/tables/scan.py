@@ -114,7 +114,7 @@ class Scan:
         return list(self.types)
 
     def prepared(self, query: CountQuery) -> CountQuery:
-        """The query for columns as they are here: texts read as numbers or dates.
+        """The query for these columns: texts are read as numbers or dates.
 
         Raises:
             ValueError: if numbers or dates are needed, and a column has none.
@@ -181,7 +181,7 @@ class Scan:
     def run(self, sql: str) -> pd.DataFrame:
         """The answer to a query as a frame, which Ctrl-C stops.
 
-        The query runs in a thread of its own: signals reach the main thread alone, which waits.
+        The query runs in a separate thread, because only the main thread receives signals.
 
         Raises:
             ScanError: if duckdb cannot answer it.
@@ -210,7 +210,7 @@ class Scan:
             odd = [str(text) for text in counts.index if text not in missing]
             if odd:
                 raise ScanError(f"{name!r} has texts such as {odd[0]!r} among its numbers")
-            if len(counts) and raw[name].isna().all():  # then they may be texts as they are
+            if len(counts) and raw[name].isna().all():  # then they may be plain texts
                 raise ScanError(f"{name!r} has no numbers")
             report.gaps[name] = {str(text): int(n) for text, n in counts.items() if n}
 

@@ -70,7 +70,7 @@ class CountQuery:
     """What to count, and by what.
 
     Attributes:
-        keys: columns whose values are taken as they are.
+        keys: columns whose values are used unchanged.
         bins: columns of numbers, and the edges to cut them at.
         score: a column of scores and the threshold, if predictions come from them: the answer has
             1 where the score reaches it, else 0.

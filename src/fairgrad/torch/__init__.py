@@ -4,7 +4,7 @@ from fairgrad import NO_TORCH
 from fairgrad.checks import needing
 
 with needing("torch", message=f"fairgrad.torch {NO_TORCH}"):
-    import torch as torch  # says what to install before the lines below fail
+    import torch as torch  # raises the error that names what to install
 
 from fairgrad.compiled import is_compiled as is_compiled  # whether a step is compiled
 from fairgrad.torch.decision import FairDecision

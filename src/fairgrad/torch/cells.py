@@ -36,7 +36,7 @@ class CellLookup(nn.Module):
     error on the CPU and a device-side assert on an accelerator, so that no step needs a check and
     its wait for the host. Targets to be ignored are in ``n_groups`` cells after all others, the
     slots from ``n_cells`` to ``n_slots``. Each of `n_outputs` binary outputs of an example has
-    cells of its own; its rows follow one another.
+    separate cells; its rows follow one another.
     """
 
     def __init__(

@@ -308,7 +308,7 @@ class FairLoss(nn.Module):
                 a row of 0 and 1 where the group is known.
             sample_weight: (N,) non-negative weights, or one for every label. (A text is taken as
                 the mode, which stood here in fairgrad 0.2.0.)
-            mode: "eval" gives the weighted loss with the weights as they are, without an update.
+            mode: "eval" gives the weighted loss with the current weights, without an update.
             label: the labels that decide which group of rows each belongs to. By default those of
                 the target, and of probabilities the most probable ones.
 
@@ -767,7 +767,7 @@ def _groups(
         ys, every = [y_train], None
         if by_output:
             ys = [*as_array(y_train).T]
-            every = np.unique(as_array(y_train))  # an output may lack one of them
+            every = np.unique(as_array(y_train))  # an output may lack a label
         elif np.ndim(y_train) > 1:  # positions of each example
             array, n_each = as_array(y_train), int(np.prod(np.shape(y_train)[1:]))
             if n_each > 1 and np.isin(array, (0, 1)).all() and (array.sum(1) == 1).all():

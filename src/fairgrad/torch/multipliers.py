@@ -205,7 +205,7 @@ class Multipliers(nn.Module):
             held["rows"].data_ptr(), held["errors"].data_ptr(), held["multipliers"].data_ptr(),
             held["seen"].data_ptr(),
         )  # fmt: skip
-        # Memory at the same place as in the last step is the same: nobody else has got it.
+        # Memory at the same address as in the last step is the same buffer.
         if places != self._known_places:  # frameworks may replace buffers
             if not all(
                 type(one) is Tensor
@@ -405,7 +405,7 @@ class Multipliers(nn.Module):
                 "state_dict: these multipliers were trained on another problem: the training data, "
                 "the fairness measure or its bounds differ from those of this loss."
             )
-        # A checkpoint without a fair loss leaves the multipliers as they are.
+        # A checkpoint without a fair loss does not change the multipliers.
         if any(key.startswith(prefix) for key in state_dict):
             super()._load_from_state_dict(state_dict, prefix, *args)
 

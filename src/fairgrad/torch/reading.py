@@ -1,6 +1,6 @@
 """A batch as it comes from the user -> one label, prediction and sensitive value per row.
 
-A *row* is what has one loss of its own: an example, a position of an example (a pixel, a token), or
+A *row* is whatever has one loss: an example, a position of an example (a pixel, a token), or
 one of several binary outputs of an example.
 """
 

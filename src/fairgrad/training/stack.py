@@ -249,7 +249,7 @@ class StackedFairness:
         groups: with the frequencies of the training rows.
 
     Attributes:
-        constraints: (M,) what is asked of the cells, with each member's slack; None each without a
+        constraints: (M,) the constraints on the cells, with each member's slack; None without a
             measure.
         code: (n,) the cell of each row of the table.
         n_outcomes: 1 for measures of errors, else the number of labels, whose predictions count.
@@ -523,7 +523,7 @@ class Stack:
         self.fairness.load({name.removeprefix("fairness."): t for name, t in of_method.items()})
 
     def judge(self) -> tuple[Floats, Floats, Floats]:
-        """Counts, losses and multipliers of the models as they are; `record` takes them."""
+        """Counts, losses and multipliers of the current models; `record` takes them."""
         n_members, n_counted = len(self.members), 1 + self.fairness.n_outcomes
         counts = torch.zeros(n_members, n_counted, self.fairness.n_cells, dtype=torch.float64)
         loss = torch.zeros(n_members, dtype=torch.float64)

@@ -233,7 +233,7 @@ class LinearEpochs:
         except KeyboardInterrupt:
             interrupted = True
         n_done = len(net)
-        if n_done == 0:  # not even one epoch: the weights as they are
+        if n_done == 0:  # not even one epoch: the initial weights
             return _trained(stack, [stack.judge()], {0: stack.state()}, interrupted=True)
         if (is_judged_later or interrupted) and not self._judge(n_done - 1):
             return None
@@ -301,7 +301,7 @@ class SingleSteps:
                     bar.text = _describe(stack.record(*counted))
         except KeyboardInterrupt:
             interrupted = True
-            if not self.counted:  # not even one epoch: the weights as they are
+            if not self.counted:  # not even one epoch: the initial weights
                 self._close(0)
         for member, reason in enumerate(self.stopped):
             if reason is not None:
