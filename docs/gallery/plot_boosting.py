@@ -19,8 +19,8 @@ from fairgrad.lightgbm import FairGradLGBMClassifier
 MEASURE = "demographic_parity"
 adult = load("adult")
 X = adult.encoder().fit_transform(adult.frame)
-parts = train_test_split(X, adult.y, adult.sensitive["sex"], test_size=0.3, random_state=0)
-X_train, X_test, y_train, y_test, sex_train, sex_test = parts
+split = train_test_split(X, adult.y, adult.sensitive["sex"], test_size=0.3, random_state=0)
+X_train, X_test, y_train, y_test, sex_train, sex_test = split
 
 settings = {
     "n_estimators": 150,

@@ -21,10 +21,10 @@ from fairgrad.sklearn import FairDecisionClassifier
 
 MEASURE = "equalized_odds"
 adult = load("adult")
-parts = train_test_split(
+split = train_test_split(
     adult.frame, adult.y, adult.sensitive["sex"], test_size=0.4, random_state=0
 )
-X_train, X_test, y_train, y_test, sex_train, sex_test = parts
+X_train, X_test, y_train, y_test, sex_train, sex_test = split
 model = make_pipeline(adult.encoder(), LogisticRegression(max_iter=500))
 model.fit(X_train, y_train)
 

@@ -16,7 +16,7 @@ from fairgrad.datasets import load
 from fairgrad.finetune import finetune, finetune_head
 
 before, ours, test = load("adult").split(seed=10)
-x, y, _ = (torch.as_tensor(part) for part in before)
+x, y, _ = map(torch.as_tensor, before)
 
 torch.manual_seed(0)
 network = torch.nn.Sequential(

@@ -17,8 +17,8 @@ from fairgrad.sklearn import FairGradClassifier
 
 adult = load("adult")
 X = adult.encoder().fit_transform(adult.frame)
-parts = train_test_split(X, adult.y, adult.sensitive["sex"], test_size=0.3, random_state=0)
-X_train, X_test, y_train, y_test, sex_train, sex_test = parts
+split = train_test_split(X, adult.y, adult.sensitive["sex"], test_size=0.3, random_state=0)
+X_train, X_test, y_train, y_test, sex_train, sex_test = split
 
 model = FairGradClassifier("demographic_parity", random_state=0)
 model.fit(X_train, y_train, sensitive_features=sex_train)

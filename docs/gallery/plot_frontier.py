@@ -15,8 +15,8 @@ from fairgrad.frontier import Frontier
 
 adult = load("adult")
 X = adult.encoder().fit_transform(adult.frame)
-parts = train_test_split(X, adult.y, adult.sensitive["sex"], test_size=0.3, random_state=0)
-X_train, X_test, y_train, y_test, sex_train, sex_test = parts
+split = train_test_split(X, adult.y, adult.sensitive["sex"], test_size=0.3, random_state=0)
+X_train, X_test, y_train, y_test, sex_train, sex_test = split
 
 frontier = Frontier(fairness_measure="equalized_odds", random_state=0)
 frontier.fit(X_train, y_train, sensitive_features=sex_train, test=(X_test, y_test, sex_test))

@@ -59,7 +59,7 @@ class Classifier(LightningModule):
 # The sampler draws whole batches, which is faster than fetching single rows.
 
 train, _, _ = load("adult").split(seed=10)
-x_train, y_train, s_train = (torch.as_tensor(part) for part in train)
+x_train, y_train, s_train = map(torch.as_tensor, train)
 rows = TensorDataset(x_train, y_train, s_train)
 sampler = torch.utils.data.BatchSampler(
     torch.utils.data.RandomSampler(rows, generator=torch.Generator().manual_seed(0)),

@@ -46,8 +46,8 @@ def few_are_overlooked(groups):
 
 adult = load("adult")
 X = adult.encoder().fit_transform(adult.frame)
-parts = train_test_split(X, adult.y, adult.sensitive["sex"], test_size=0.3, random_state=0)
-X_train, X_test, y_train, y_test, sex_train, sex_test = parts
+split = train_test_split(X, adult.y, adult.sensitive["sex"], test_size=0.3, random_state=0)
+X_train, X_test, y_train, y_test, sex_train, sex_test = split
 
 measures = {
     "plain": None,

@@ -17,8 +17,8 @@ from fairgrad.report import Report
 
 adult = load("adult")
 X = adult.encoder().fit_transform(adult.frame)
-parts = train_test_split(X, adult.y, adult.sensitive["sex"], test_size=0.3, random_state=0)
-X_train, X_test, y_train, y_test, sex_train, sex_test = parts
+split = train_test_split(X, adult.y, adult.sensitive["sex"], test_size=0.3, random_state=0)
+X_train, X_test, y_train, y_test, sex_train, sex_test = split
 forest = RandomForestClassifier(40, min_samples_leaf=5, random_state=0).fit(X_train, y_train)
 
 audit = Audit(y_test, forest.predict(X_test), {"sex": sex_test}, tolerance=0.05)

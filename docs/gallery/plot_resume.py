@@ -18,7 +18,7 @@ from fairgrad.datasets import load
 from fairgrad.torch import CrossEntropyLoss
 
 train, _, _ = load("adult").split(seed=10)
-x_train, y_train, s_train = (torch.as_tensor(part) for part in train.rows(slice(10_000)))
+x_train, y_train, s_train = map(torch.as_tensor, train.rows(slice(10_000)))
 
 
 def new_run():
@@ -56,12 +56,12 @@ records = train_epochs("unbroken", unbroken, range(1, 17))
 before = new_run()
 records += train_epochs("resumed", before, range(1, 9))
 checkpoint = io.BytesIO()
-torch.save([part.state_dict() for part in before], checkpoint)
+torch.save([item.state_dict() for item in before], checkpoint)
 
 checkpoint.seek(0)
 resumed = new_run()
-for part, state in zip(resumed, torch.load(checkpoint, weights_only=True), strict=True):
-    part.load_state_dict(state)
+for item, state in zip(resumed, torch.load(checkpoint, weights_only=True), strict=True):
+    item.load_state_dict(state)
 records += train_epochs("resumed", resumed, range(9, 17))
 
 print("same weights:", torch.equal(unbroken[0].weight, resumed[0].weight))
@@ -72,8 +72,8 @@ print("same multipliers:", torch.equal(unbroken[2].multipliers, resumed[2].multi
 
 checkpoint.seek(0)
 forgetful = new_run()
-for part, state in zip(forgetful[:2], torch.load(checkpoint, weights_only=True)[:2], strict=True):
-    part.load_state_dict(state)
+for item, state in zip(forgetful[:2], torch.load(checkpoint, weights_only=True)[:2], strict=True):
+    item.load_state_dict(state)
 records += train_epochs("loss not saved", forgetful, range(9, 17))
 
 scale = alt.Scale(domain=["unbroken", "resumed", "loss not saved"])

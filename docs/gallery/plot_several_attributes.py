@@ -22,8 +22,8 @@ from fairgrad.sklearn import FairGradClassifier
 adult = load("adult_multigroup")
 people = adult.sensitive
 X = adult.encoder().fit_transform(adult.frame)
-parts = train_test_split(X, adult.y, people, test_size=0.3, random_state=0)
-X_train, X_test, y_train, y_test, people_train, people_test = parts
+split = train_test_split(X, adult.y, people, test_size=0.3, random_state=0)
+X_train, X_test, y_train, y_test, people_train, people_test = split
 people.value_counts().reset_index(name="people")
 
 # %%

@@ -16,8 +16,8 @@ from fairgrad.datasets import load
 from fairgrad.torch import CrossEntropyLoss
 
 train, validation, test = load("adult").split(seed=10)
-x_train, y_train, s_train = (torch.as_tensor(part) for part in train)
-x_test, y_test, s_test = (torch.as_tensor(part) for part in test)
+x_train, y_train, s_train = map(torch.as_tensor, train)
+x_test, y_test, s_test = map(torch.as_tensor, test)
 
 # %%
 # An ordinary loop. After every epoch it records the levels on the test rows: how much more often

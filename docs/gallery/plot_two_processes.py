@@ -42,7 +42,7 @@ print("equal multipliers in both processes:", ranks[0] == ranks[1])
 # The same training in one process, with whole batches:
 
 train, _, _ = load("german").split(seed=10)
-x_train, y_train, s_train = (torch.as_tensor(part) for part in train)
+x_train, y_train, s_train = map(torch.as_tensor, train)
 torch.manual_seed(0)
 model = torch.nn.Linear(x_train.shape[1], 2)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)

@@ -16,7 +16,7 @@ rank, size = distributed.get_rank(), distributed.get_world_size()
 torch.set_num_threads(1)
 
 train, _, _ = load("german").split(seed=10)
-x_train, y_train, s_train = (torch.as_tensor(part) for part in train)
+x_train, y_train, s_train = map(torch.as_tensor, train)
 mine = slice(rank, None, size)  # every second row is this process's shard
 
 torch.manual_seed(0)
