@@ -46,9 +46,7 @@ def as_pandas(data: Any) -> Any:
     if homes & OURS:
         return data
     arrow = sys.modules.get("pyarrow")
-    if arrow is not None and isinstance(
-        data, arrow.RecordBatch
-    ):  # narwhals takes whole tables only
+    if arrow is not None and isinstance(data, arrow.RecordBatch):  # narwhals takes tables only
         data = arrow.Table.from_batches([data])
     elif arrow is not None and isinstance(data, arrow.Array):
         data = arrow.chunked_array([data])

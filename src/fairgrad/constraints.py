@@ -519,23 +519,19 @@ def stack(problems: Sequence[Constraints], groups: Groups) -> Constraints:
         >>> stack([accuracy_parity(groups), equalized_odds(groups)], groups).C.shape
         (6, 4)
     """
-    if any(problem.n_outcomes > 1 for problem in problems):
-        problems = [on_outcomes(problem, groups) for problem in problems]
-    elif any(problem.by_label for problem in problems):
-        problems = [split_by_label(problem, groups) for problem in problems]
-    lower, upper = map(
-        np.concatenate, zip(*(problem.definition for problem in problems), strict=True)
-    )
+    if any(each.n_outcomes > 1 for each in problems):
+        problems = [on_outcomes(each, groups) for each in problems]
+    elif any(each.by_label for each in problems):
+        problems = [split_by_label(each, groups) for each in problems]
+    lower, upper = map(np.concatenate, zip(*(each.definition for each in problems), strict=True))
     return problems[0].replaced(
-        c0=np.concatenate([problem.c0 for problem in problems]),
-        C=Coefficients.concatenate([problem.coefficients for problem in problems]),
-        names=tuple(name for problem in problems for name in problem.names),
-        single_group=tuple(
-            dict.fromkeys(name for problem in problems for name in problem.single_group)
-        ),
+        c0=np.concatenate([each.c0 for each in problems]),
+        C=Coefficients.concatenate([each.coefficients for each in problems]),
+        names=tuple(name for each in problems for name in each.names),
+        single_group=tuple(dict.fromkeys(name for each in problems for name in each.single_group)),
         lower=lower,
         upper=upper,
-        slack=np.concatenate([problem.slack for problem in problems]),
+        slack=np.concatenate([each.slack for each in problems]),
     )
 
 

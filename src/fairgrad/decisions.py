@@ -198,10 +198,10 @@ class DecisionProblem:
         self.costs = None if cost_matrix is None else relative_costs(cost_matrix, n_labels)
         weight = np.ones(len(rows.label)) if rows.weight is None else rows.weight
         self.weight = weight / weight.sum()
-        parts = [constraints.coefficients for constraints, _ in measured]
-        C = self.coefficients = Coefficients.concatenate(parts, apart=True)
+        matrices = [constraints.coefficients for constraints, _ in measured]
+        C = self.coefficients = Coefficients.concatenate(matrices, apart=True)
         self.c0: Floats = np.concatenate([constraints.c0 for constraints, _ in measured])
-        self.starts = np.cumsum([0, *(part.n_cells for part in parts[:-1])])
+        self.starts = np.cumsum([0, *(matrix.n_cells for matrix in matrices[:-1])])
         self.cells = [rows.cell(constraints.by_label) for constraints, rows in measured]
         of_cells = []
         for (constraints, rows), cell in zip(measured, self.cells, strict=True):
@@ -224,7 +224,7 @@ class DecisionProblem:
         is_two_sided = np.isfinite(middle)
         self.lower = np.where(is_two_sided, np.minimum(lower, middle - rooms), lower) - ROUNDING
         self.upper = np.where(is_two_sided, np.maximum(upper, middle + rooms), upper) + ROUNDING
-        self.probabilities = [np.ascontiguousarray(one, dtype=np.float64) for one in probabilities]
+        self.probabilities = [np.ascontiguousarray(p, dtype=np.float64) for p in probabilities]
         if probabilities:
             self.base = weighted_scores(self.probabilities, (), self.costs)
 
@@ -599,7 +599,7 @@ class Columns:
         level, problem = plain.levels, self.problem
         for label in range(len(problem.base)):
             self.add(np.zeros_like(level), label)
-        constants = [one.error for one in self._tried.values() if one.constant is not None]
+        constants = [rule.error for rule in self._tried.values() if rule.constant is not None]
         self.most_useful = min(constants) - LEAST_USE
         off = level - np.clip(level, problem.lower, problem.upper)
         together = off / self._size(off)
@@ -624,12 +624,12 @@ class Columns:
                 quiet = quiet + 1 if cost > before - LEAST_GAIN else 0
                 if quiet == QUIET_ROUNDS or turn == MOST_ROUNDS:
                     break
-                mixed = [(share, one.multipliers) for share, one in mixture if one.constant is None]
+                mixed = [(share, d.multipliers) for share, d in mixture if d.constant is None]
                 mixed = mixed[:MOST_PAIRS]
                 mean = sum((share * net for share, net in mixed), start=np.zeros_like(dual_values))
                 between = 0.5 * (dual_values + mean)
                 new = [dual_values, mean, between, 0.8 * dual_values, 1.2 * dual_values]
-                new += [0.5 * (one + two) for (_, one), (_, two) in pairwise(mixed)]
+                new += [0.5 * (first + second) for (_, first), (_, second) in pairwise(mixed)]
                 for _ in range(NEIGHBOURS):
                     step = np.where(self.is_bounded, chance.normal(size=len(mean)), 0.0)
                     step = radius * (step / self._size(step))
@@ -669,19 +669,19 @@ class Columns:
         its decisions are judged exactly.
         """
         problem = self.problem
-        mixed = [one.multipliers for _, one in mixture if one.constant is None][:MOST_PAIRS]
+        mixed = [rule.multipliers for _, rule in mixture if rule.constant is None][:MOST_PAIRS]
         for penalty in SEARCH_PENALTIES:
             tried, _, figures = self.tried()
             merit = figures.penalised(penalty)
-            merit[[one.constant is not None for one in tried]] = np.inf
+            merit[[rule.constant is not None for rule in tried]] = np.inf
             least, net = float(merit.min()), tried[int(merit.argmin())].multipliers
             for _ in range(SEARCH_SWEEPS):
                 before = least
                 for direction in [*self.directions, *(other - net for other in mixed)]:
                     start, end = net, MOST_PULL / self._size(direction)
                     scores, slopes = (
-                        added_scores(0.0, problem.probabilities, problem.pulls(one))
-                        for one in (start, direction)
+                        added_scores(0.0, problem.probabilities, problem.pulls(point))
+                        for point in (start, direction)
                     )
                     line = best_on_line(
                         problem,
@@ -703,8 +703,9 @@ class Columns:
     def tried(self) -> tuple[list[Decision], Floats, Figures]:
         """All columns, (columns, J) their levels, and their figures."""
         tried = list(self._tried.values())
-        levels = np.array([one.levels for one in tried])
-        return tried, levels, self.problem.figures(levels, np.array([one.error for one in tried]))
+        levels = np.array([rule.levels for rule in tried])
+        errors = np.array([rule.error for rule in tried])
+        return tried, levels, self.problem.figures(levels, errors)
 
     def _size(self, multipliers: Floats) -> float:
         """The largest change of a cell's weight, or a tiny number if none changes."""

@@ -201,7 +201,7 @@ class Constants:
     def convert(self, change: Callable[[Any], Any]) -> Constants:
         """The same, with every array changed by a function, such as ``torch.from_numpy``."""
         values = {f.name: getattr(self, f.name) for f in fields(self) if f.init}
-        arrays = {name: one for name, one in values.items() if isinstance(one, np.ndarray)}
+        arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
         return replace(self, **{name: change(array) for name, array in arrays.items()})
 
 
@@ -377,7 +377,7 @@ def side_by_side(problems: Sequence[Constants]) -> Constants:
         if all(np.ndim(number) == 0 for number in numbers) and len(set(numbers)) == 1:
             return numbers[0]
         sizes = [len(getattr(c, size)) for c in problems]
-        return np.concatenate([np.full(n, one) for n, one in zip(sizes, numbers, strict=True)])
+        return np.concatenate([np.full(n, value) for n, value in zip(sizes, numbers, strict=True)])
 
     return Constants(
         c0=np.concatenate([c.c0 for c in problems]),

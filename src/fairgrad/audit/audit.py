@@ -199,7 +199,7 @@ class Audit(ShownAndWritten):
         finest = self.views[" x ".join(self.attributes)]
         n_clusters = 0 if self.cluster is None else len(np.unique(self.cluster))
         notices = [
-            *(one if isinstance(one, words.Notice) else ("remark", one) for one in remarks),
+            *(note if isinstance(note, words.Notice) else ("remark", note) for note in remarks),
             ("desirable", words.doubtful_desirable(guessed, self.target, labels)),
             ("desirable", words.left_out(left_out, len(labels)) if left_out else ""),
             ("constant", words.constant_predictions(finest)),
@@ -214,7 +214,7 @@ class Audit(ShownAndWritten):
             ("clusters", words.CLUSTERS.format(n_clusters) if n_clusters else ""),
             ("threshold", "" if y_score is None else words.other_threshold(self, threshold)),
         ]
-        self.warnings = tuple(words.Notice(*one) for one in notices if one[1])
+        self.warnings = tuple(words.Notice(*notice) for notice in notices if notice[1])
 
     @classmethod
     def from_counts(
@@ -325,12 +325,12 @@ class Audit(ShownAndWritten):
         self._plan: list[tuple[comparisons.AskedMeasure, tuple[str, ...], bool]] = []
         seen = set()
         for measures, is_asked in zip(self.wanted, (True, False), strict=True):
-            for one in measures:
-                for key in one.attributes or view_keys:
-                    name = one.name if isinstance(one.measure, str) else id(one.measure)
-                    identity = (name, key, one.strata)
+            for measure in measures:
+                for key in measure.attributes or view_keys:
+                    name = measure.name if isinstance(measure.measure, str) else id(measure.measure)
+                    identity = (name, key, measure.strata)
                     if is_asked or identity not in seen:
-                        self._plan.append((one, key, is_asked))
+                        self._plan.append((measure, key, is_asked))
                     seen.add(identity)
         findings = [self._find(*planned) for planned in self._plan]
         self.findings: tuple[Finding, ...] = tuple(sharing_error(findings))
@@ -429,7 +429,7 @@ class Audit(ShownAndWritten):
         """Up to which difference, as in `if_different`, the verdict stays what it is; up to 1."""
 
         def turns(difference: float) -> bool:
-            return gravest(one.verdict for one in self.if_different(difference)) != self.verdict
+            return gravest(f.verdict for f in self.if_different(difference)) != self.verdict
 
         least = np.inf if self.verdict == UNDECIDED else least_holding(turns, 0.0, 1.0)
         return float(np.clip(least - 1e-3, 0.0, 1.0))
@@ -457,7 +457,7 @@ class Audit(ShownAndWritten):
 
         second = self._of(predicted_labels(self.rows, other, "other"))
         second.baseline, second.baseline_name = self, names[0]
-        kept = [one for one in self.warnings if one.kind not in words.ABOUT_PREDICTIONS]
+        kept = [warning for warning in self.warnings if warning.kind not in words.ABOUT_PREDICTIONS]
         levelled = words.levelling_down(second)
         second.warnings = (*kept, *([words.Notice("levelling_down", levelled)] if levelled else []))
         return AuditComparison(second, names)
@@ -614,7 +614,7 @@ def _reference_values(reference: Any, groups: Groups) -> dict[str, str]:
             raise ValueError(
                 f"reference: got the attribute {name!r}; there are {list(groups.attributes)}."
             )
-        known = [str(one) for one in groups.values[groups.attributes.index(name)]]
+        known = [str(v) for v in groups.values[groups.attributes.index(name)]]
         if str(value) not in known:
             raise ValueError(
                 f"reference: got {value!r}, which is not a value of {name}; the values are "

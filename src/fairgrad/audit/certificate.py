@@ -105,7 +105,7 @@ def likeliest(audits: Sequence[Audit], n_fresh: int, costs: Any = None) -> Candi
         )
     position = best_candidate(np.where(useful, merit, -np.inf), np.where(useful, chance, -1.0))
     views, n_rows = audits[0].views, audits[0].table.n_rows
-    asked = dict.fromkeys(one.attribute for one in audits[0].asked if one.attribute in views)
+    asked = dict.fromkeys(f.attribute for f in audits[0].asked if f.attribute in views)
     names = tuple(name for attribute in asked for name in views[attribute].groups.names)
     return Candidacy(position, float(chance[position]), len(audits), n_rows, names)
 

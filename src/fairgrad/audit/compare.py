@@ -72,7 +72,7 @@ class AuditComparison(ShownAndWritten):
             by_verdicts.setdefault(both, []).append(name)
         sentences = []
         for (before, after), names in sorted(
-            by_verdicts.items(), key=lambda one: len({*one[0]}) < 2
+            by_verdicts.items(), key=lambda item: len({*item[0]}) < 2
         ):
             verb = f"stays {after}" if before == after else f"changes from {before} to {after}"
             most = [*names[:4], *([f"{len(names) - 4} more"] if len(names) > 4 else [])]

@@ -87,17 +87,17 @@ class GapToReference:
         around = self.sums(self.share * (x - mean) ** 2)
         more = z**2 * (around / self.n_rows + self.outside_variance)
 
-        one = np.stack([x - low, high - x])  # how far each rate reaches down and up
-        others = one[::-1]
+        reach = np.stack([x - low, high - x])  # how far each rate reaches down and up
+        others = reach[::-1]
         if self.with_reference is not None:
             sd = self.reference_sd
             other = self.sums(self.share * others) if sd is None else z * sd
-            both = one**2 + other**2 - 2 * self.with_reference * one * other
+            both = reach**2 + other**2 - 2 * self.with_reference * reach * other
             down, up = np.sqrt(np.maximum(both, 0.0))
         else:
             squares = (self.share * others) ** 2
-            rest = np.maximum(self.sums(squares) - squares, 0.0)
-            down, up = np.sqrt(((1 - self.share) * one) ** 2 + rest + more)
+            beyond = np.maximum(self.sums(squares) - squares, 0.0)
+            down, up = np.sqrt(((1 - self.share) * reach) ** 2 + beyond + more)
         return Interval(self._defined(x - mean - down), self._defined(x - mean + up))
 
     @property
@@ -325,30 +325,30 @@ def compare_within(
 
 
 def _joined(comparisons: list[Comparison]) -> Comparison:
-    """Comparisons of several strata as one."""
+    """Joins the comparisons of several strata."""
 
     def joined(owners: Sequence[Any], names: Sequence[str]) -> dict[str, Any]:
-        return {name: in_a_row([getattr(one, name) for one in owners]) for name in names}
+        return {name: in_a_row([getattr(owner, name) for owner in owners]) for name in names}
 
     def shifted(owners: Sequence[Any], name: str, sizes: Sequence[int]) -> Ints:
         """Indices of one stratum after the other."""
         starts = zip(owners, np.cumsum([0, *sizes[:-1]]), strict=True)
-        return np.concatenate([getattr(one, name) + start for one, start in starts])
+        return np.concatenate([getattr(owner, name) + start for owner, start in starts])
 
     blocks = shifted(comparisons, "block", [int(each.block.max()) + 1 for each in comparisons])
     maps: list[Any] = [comparison.map for comparison in comparisons]
-    one: GapToReference | MatrixMap
+    merged: GapToReference | MatrixMap
     if isinstance(maps[0], MatrixMap):
         row = shifted(maps, "row", [len(each.c0) for each in maps])
         cell = shifted(maps, "cell", [len(each.cell_group) for each in comparisons])
-        one = MatrixMap(**joined(maps, ["c0", "value"]), row=row, cell=cell)
+        merged = MatrixMap(**joined(maps, ["c0", "value"]), row=row, cell=cell)
         if maps[0].correlation is not None:
             from scipy.linalg import block_diag  # noqa: PLC0415 - slow to import
 
-            one = replace(one, correlation=block_diag(*(each.correlation for each in maps)))
+            merged = replace(merged, correlation=block_diag(*(each.correlation for each in maps)))
     else:
         of_map = [field.name for field in fields(GapToReference)]
-        one = GapToReference(**{**joined(maps, of_map), "block": blocks})
+        merged = GapToReference(**{**joined(maps, of_map), "block": blocks})
     of_levels = ["group", "label", "tested", "bounds", "definition"]
     of_cells = ["cells", "cell_group", "cell_label", "good"]
     return replace(
@@ -356,7 +356,7 @@ def _joined(comparisons: list[Comparison]) -> Comparison:
         **joined(comparisons, of_levels + of_cells),
         names=tuple(name for comparison in comparisons for name in comparison.names),
         block=blocks,
-        map=one,
+        map=merged,
         ratio_row=None,
     )
 
@@ -412,12 +412,12 @@ def _between_groups(
     everyone, size = (counts.sum(axis=1) for counts in (total, cells.squares))
     outside, variance = np.zeros(n_rows), np.zeros(n_rows)
     if table.others is not None and reference < 0:
-        rest = table.others.shares(hits).pick(np.s_[:, 0])
-        everyone, size = everyone + rest.total, size + rest.squares
-        weight = rest.total / np.where(everyone > 0, everyone, 1.0)
-        x = np.nan_to_num(rest.value)
+        others = table.others.shares(hits).pick(np.s_[:, 0])
+        everyone, size = everyone + others.total, size + others.squares
+        weight = others.total / np.where(everyone > 0, everyone, 1.0)
+        x = np.nan_to_num(others.value)
         outside = weight * x
-        variance = weight**2 * x * (1 - x) / np.where(rest.total > 0, rest.trials, 1.0)
+        variance = weight**2 * x * (1 - x) / np.where(others.total > 0, others.trials, 1.0)
     share = total / np.where(everyone > 0, everyone, 1.0)[:, None]
     effective = np.where(size > 0, everyone**2, np.inf) / np.where(size > 0, size, 1.0)
     present = share > 0
@@ -575,7 +575,7 @@ def _of_rates(
 
 
 def _tested_rows(asked: Constraints) -> NDArray[np.bool_]:
-    """(J,) the constraints of a user that are no multiples of an earlier one."""
+    """(J,) the user's constraints that are not multiples of an earlier constraint."""
     rows = np.column_stack([np.nan_to_num(asked.c0), asked.C])
     size = np.abs(rows).max(axis=1, keepdims=True, initial=0.0)
     first = np.take_along_axis(rows, np.argmax(rows != 0, axis=1)[:, None], axis=1)
@@ -679,35 +679,35 @@ def asked_measures(
 ) -> tuple[tuple[AskedMeasure, ...], tuple[AskedMeasure, ...]]:
     """The measures of the verdict and those beside it, each with its groups and its tolerance."""
     asked, beside = (
-        [_asked(one, tolerance, tuple(attributes)) for one in _flatten(measures_of)]
+        [_asked(item, tolerance, tuple(attributes)) for item in _flatten(measures_of)]
         for measures_of in (wanted, others)
     )
     if not asked:
         raise ValueError("measures: expected at least one measure, got none.")
-    names = [one.name for one in (*asked, *beside)]
+    names = [item.name for item in (*asked, *beside)]
     if isinstance(tolerance, Mapping):
         unknown = [key for key in tolerance if measures.ALIASES.get(key, key) not in names]
         if unknown:
             raise ValueError(f"tolerance: got {unknown[0]!r}; the measures asked are {names}.")
     # Demographic parity with a tolerance of 80% is the four-fifths rule: the first one is judged.
     first: dict[Any, AskedMeasure] = {}
-    for one in (*asked, *beside):
-        by_ratio = one.name == "demographic_parity" and tolerated_ratio(one.tolerance) is not None
-        name = "four_fifths_rule" if by_ratio else one.name
-        same = (name, one.attributes, one.tolerance, one.strata)
-        first.setdefault(same if isinstance(one.measure, str) else id(one), one)
-    kept = {id(one) for one in first.values()}
+    for item in (*asked, *beside):
+        by_ratio = item.name == "demographic_parity" and tolerated_ratio(item.tolerance) is not None
+        name = "four_fifths_rule" if by_ratio else item.name
+        same = (name, item.attributes, item.tolerance, item.strata)
+        first.setdefault(same if isinstance(item.measure, str) else id(item), item)
+    kept = {id(item) for item in first.values()}
     return (
-        tuple(one for one in asked if id(one) in kept),
-        tuple(one for one in beside if id(one) in kept),
+        tuple(item for item in asked if id(item) in kept),
+        tuple(item for item in beside if id(item) in kept),
     )
 
 
 def _flatten(wanted: Any) -> list[Any]:
     """One level list of measures; a pair (c0, C) and a name are single measures."""
-    is_pair = isinstance(wanted, tuple) and any(hasattr(one, "shape") for one in wanted)
+    is_pair = isinstance(wanted, tuple) and any(hasattr(item, "shape") for item in wanted)
     if isinstance(wanted, (list, tuple)) and not is_pair:
-        return [single for one in wanted for single in _flatten(one)]
+        return [single for item in wanted for single in _flatten(item)]
     return [wanted]
 
 

@@ -155,7 +155,7 @@ class CountTable:
         return (-self.size).argsort(kind="stable")[:most].tolist()  # type: ignore[no-any-return] # indices
 
     def view(self, *attributes: str, unknown: int = -1) -> CountTable:
-        """The table by some of the attributes; rows of unknown value in no group, or in one."""
+        """The table by some of the attributes; rows of unknown value are in no group or in one."""
         return self._regrouped(*coarser(self.groups, attributes, unknown))
 
     def _regrouped(self, groups: Groups, index: Ints) -> CountTable:
@@ -181,16 +181,16 @@ class CountTable:
 
     def compared(self, chosen: NDArray[np.bool_]) -> CountTable:
         """The table of the groups to compare, (G,); the others still count in overall rates."""
-        rest = ~chosen & (self.size > 0)
-        if not rest.any():
+        left_out = ~chosen & (self.size > 0)
+        if not left_out.any():
             return self.take(chosen)
-        return replace(self.take(chosen), others=self.take(rest).together())
+        return replace(self.take(chosen), others=self.take(left_out).together())
 
     def together(self) -> CountTable:
         """The same rows as one single group, for the overall rates."""
         mass = self.groups.mass.sum(axis=1, keepdims=True)
-        one = replace(self.groups, codes=self.groups.codes[:1], mass=mass)
-        return replace(self._regrouped(one, np.zeros(len(self.rows), dtype=np.int64)), soft=None)
+        whole = replace(self.groups, codes=self.groups.codes[:1], mass=mass)
+        return replace(self._regrouped(whole, np.zeros(len(self.rows), dtype=np.int64)), soft=None)
 
     def shares(self, hit: NDArray[np.bool_], could: NDArray[np.bool_] | None = None) -> Proportion:
         """(R, G) the share of the rows that could have a property, by label, which have it.
@@ -236,11 +236,11 @@ def rate_masks(n_labels: int) -> dict[str, tuple[Any, Any]]:
 
     None for all true labels of which some have it; the accuracy is one rate, (1, L, L).
     """
-    one = np.eye(n_labels, dtype=bool)
+    single = np.eye(n_labels, dtype=bool)
     everyone = np.ones((n_labels,) * 3, dtype=bool)
-    is_true, is_predicted = everyone & one[:, :, None], everyone & one[:, None, :]
+    is_true, is_predicted = everyone & single[:, :, None], everyone & single[:, None, :]
     return {
-        "accuracy": (one[None], None),
+        "accuracy": (single[None], None),
         "base_rate": (is_true, everyone),
         "selection_rate": (is_predicted, None),
         POSITIVES: (is_true & is_predicted, None),
@@ -324,8 +324,8 @@ def read_counts(
         TypeError: if it is no frame.
         ValueError: if it cannot be read; the message names the argument.
     """
-    one: Any = sensitive_features
-    several = list(one) if isinstance(one, (list, tuple, np.ndarray, pd.Index)) else [one]
+    names: Any = sensitive_features
+    several = list(names) if isinstance(names, (list, tuple, np.ndarray, pd.Index)) else [names]
     lacks = {name for name in ("weight", "squared_weight") if further[name] is None}
     if len(lacks) == 1:
         raise ValueError(

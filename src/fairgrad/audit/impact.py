@@ -89,7 +89,7 @@ class ImpactTable(ShownAndWritten):
         confidence: of every interval.
         min_group: the share below which a category is set aside.
         median: the median score, of a scoring rate.
-        reference: the category that rates are divided by; empty for the most selected one.
+        reference: the category that rates are divided by; empty for the most selected category.
 
     Example:
         >>> table = ImpactTable.from_decisions(
@@ -129,7 +129,7 @@ class ImpactTable(ShownAndWritten):
                 sorted order, and of more each of them.
             min_group: categories of a smaller share (from 1 on: of fewer people) are set aside.
             confidence: of every interval.
-            reference: the category to divide by; by default the most selected one.
+            reference: the category to divide by; by default the most selected category.
 
         Raises:
             ValueError: if the input cannot be audited.

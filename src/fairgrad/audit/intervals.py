@@ -113,12 +113,12 @@ class Proportion(NamedTuple):
         return np.where(usable, effective, np.where(is_plain, self.total, kish))
 
 
-def in_a_row(parts: Sequence[Any]) -> Any:
+def in_a_row(pieces: Sequence[Any]) -> Any:
     """Arrays one after the other; of tuples of arrays, such as proportions, part by part."""
-    first = parts[0]
+    first = pieces[0]
     if isinstance(first, tuple):
-        return type(first)(*map(in_a_row, zip(*parts, strict=True)))
-    return None if first is None else np.concatenate(parts)
+        return type(first)(*map(in_a_row, zip(*pieces, strict=True)))
+    return None if first is None else np.concatenate(pieces)
 
 
 def least_holding(holds: Callable[[float], bool], low: float, high: float) -> float:
@@ -162,8 +162,8 @@ def paired_difference(up: Floats, down: Floats, trials: Floats, alpha: float) ->
     known = trials > 0
     p, q = (np.where(known, np.nan_to_num(share), 0.0) for share in (up, down))
     (least_p, most_p), (least_q, most_q) = (clopper_pearson(x, trials, alpha) for x in (p, q))
-    rest = (1.0 - p) * (1.0 - q)
-    r = -np.sqrt(np.clip(p * q / np.where(rest > 0, rest, 1.0), 0.0, 1.0))
+    room = (1.0 - p) * (1.0 - q)
+    r = -np.sqrt(np.clip(p * q / np.where(room > 0, room, 1.0), 0.0, 1.0))
 
     def reach(a: Any, b: Any) -> Any:
         return np.sqrt(a**2 + b**2 - 2.0 * r * a * b)
@@ -304,22 +304,22 @@ def limited(rate: Proportion, error: float) -> Interval:
 
 
 def _pairs(first: tuple[Floats, Floats], second: tuple[Floats, Floats]) -> tuple[Ints, Ints]:
-    """Pairs of different groups among which the most extreme one is.
+    """Pairs of different groups that include the most extreme pair.
 
-    What is maximised (or, of a ratio, minimised) grows with both scores of its first group and
-    with both of its second group. So a group counts only if at most one other has both larger: one,
-    because that one may be the other group of the pair. Of thousands of groups few remain.
+    The quantity to maximise (for a ratio, to minimise) grows with both scores of its first group
+    and both scores of its second group. So a group counts only if at most one other group has both
+    scores larger (that group may be the other of the pair). Few of thousands of groups remain.
     """
     r, q = (_nearly_undominated(*scores) for scores in (first, second))
     pairs = np.array([(a, b) for a in r.tolist() for b in q.tolist() if a != b], dtype=np.int64)
     return pairs[:, 0], pairs[:, 1]
 
 
-def _nearly_undominated(one: Floats, other: Floats) -> Ints:
-    """The groups of which at most one other group has both scores at least as large."""
+def _nearly_undominated(score: Floats, other: Floats) -> Ints:
+    """The groups with at most one other group whose two scores are both at least as large."""
     kept: list[int] = []
     largest = second = -np.inf
-    order = np.lexsort((-other, -one))
+    order = np.lexsort((-other, -score))
     for g in order.tolist():
         if other[g] > second or len(kept) < 2:
             kept.append(g)

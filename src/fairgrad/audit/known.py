@@ -78,14 +78,14 @@ class SoftCells(NamedTuple):
         """
         unknown = self.unknown.reshape(len(self.unknown), -1).T
         more, all_more = (self.difference * mask @ unknown for mask in masks)
-        rest, less = np.maximum(total - hits, 0.0), all_more - more
+        misses, less = np.maximum(total - hits, 0.0), all_more - more
         value = hits / np.where(total > 0, total, 1.0)
 
         def rate(up: Floats, down: Floats) -> Floats:
             return np.divide(up, up + down, out=np.zeros_like(up), where=up + down > 0)
 
-        low = rate(np.maximum(hits - more, 0.0), rest + less)
-        high = rate(np.maximum(hits, 0.0) + more, np.maximum(rest - less, 0.0))
+        low = rate(np.maximum(hits - more, 0.0), misses + less)
+        high = rate(np.maximum(hits, 0.0) + more, np.maximum(misses - less, 0.0))
         return np.maximum(value - low, 0.0), np.maximum(high - value, 0.0)
 
     def correlation(self, hits: NDArray[np.bool_], group: Ints, row: Ints, rate: Floats) -> Floats:

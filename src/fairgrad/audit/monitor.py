@@ -259,7 +259,7 @@ class Monitor(ShownAndWritten):
     def waiting(self) -> list[str]:
         """Names of the batches that wait for their labels."""
         needs_labels = self.needs_labels
-        return [one.name for one in self.batches if needs_labels and not one.has_labels]
+        return [batch.name for batch in self.batches if needs_labels and not batch.has_labels]
 
     @property
     def verdict(self) -> str:
@@ -292,7 +292,7 @@ class Monitor(ShownAndWritten):
         if not self.is_comparable:
             raise ValueError("batches: there are no two groups and two labels to compare yet.")
         findings = self._audit(usable, self.confidence).findings
-        n_limits = 2 * max(sum(int(one.comparison.tested.sum()) for one in findings), 1)
+        n_limits = 2 * max(sum(int(finding.comparison.tested.sum()) for finding in findings), 1)
         first = TIGHTEST * usable[0].rows
         error = lifelong_error((1 - self.confidence) / n_limits, self.n_rows, first)
         audit = self._audit(usable, 1 - max(n_limits * error, LEAST_ERROR))
@@ -309,9 +309,9 @@ class Monitor(ShownAndWritten):
         return all(len(values) > 1 for values in groups) and len(true | predicted) > 1
 
     def _audit(self, batches: Sequence[Batch], confidence: float) -> Audit:
-        known = (label for one in self.batches for line in one.counts for label in line[-3:-1])
+        known = (label for batch in self.batches for line in batch.counts for label in line[-3:-1])
         columns = [*self.attributes, TRUE, PREDICTED, COUNT]
-        lines = [line for one in batches for line in one.counts]
+        lines = [line for batch in batches for line in batch.counts]
         return Audit.from_counts(
             pd.DataFrame(lines, columns=columns),
             TRUE if self.needs_labels else None,
@@ -343,7 +343,7 @@ class Monitor(ShownAndWritten):
                 audits = [self._audit(batches, self.confidence) for batches in sides]
             except ValueError:  # one side lacks a group or a label
                 continue
-            n_levels = sum(len(one.comparison.names) for one in audits[0].findings)
+            n_levels = sum(len(finding.comparison.names) for finding in audits[0].findings)
             error = max(spent / (2 * n_levels), LEAST_ERROR)
             before, after = (_limits(audit, error) for audit in audits)
             both = before.merge(after, on=["measure", "attribute", "name"])
@@ -394,7 +394,7 @@ class Monitor(ShownAndWritten):
             width: of the lines.
         """
         findings = self.current_audit().findings if self.is_comparable else ()
-        gaps = [sections.level_block(one, place) for place, one in enumerate(findings)]
+        gaps = [sections.level_block(finding, place) for place, finding in enumerate(findings)]
         return as_plain_text(Group(self.on_terminal(), *gaps), width)
 
     def to_frame(self) -> pd.DataFrame:
@@ -414,7 +414,7 @@ class Monitor(ShownAndWritten):
             "schema": SCHEMA,
             "schema_version": SCHEMA_VERSION,
             **{name: getattr(self, name) for name in options},
-            "batches": [asdict(one) for one in self.batches],
+            "batches": [asdict(batch) for batch in self.batches],
         }
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -423,7 +423,7 @@ class Monitor(ShownAndWritten):
         Raises:
             TypeError: if a measure is not given by its name.
         """
-        if not all(isinstance(one, str) for one in self.measures):
+        if not all(isinstance(measure, str) for measure in self.measures):
             raise TypeError("measures: only measures given by their names can be saved.")
         write_whole(Path(path), sealed_json(self.to_dict()))
 
@@ -440,7 +440,7 @@ class Monitor(ShownAndWritten):
                 raise ValueError("it is of another kind or version")  # noqa: TRY301 - one message
             attributes, batches = state.pop("attributes"), state.pop("batches")
             monitor = cls(**state)
-            monitor.attributes, monitor.batches = attributes, [Batch(**one) for one in batches]
+            monitor.attributes, monitor.batches = attributes, [Batch(**batch) for batch in batches]
         except (ValueError, KeyError, TypeError, AttributeError) as wrong:
             raise ValueError(f"{path} is not the state of a monitor: {wrong}.") from wrong
         return monitor
@@ -479,11 +479,11 @@ def _limits(audit: Audit, error: float) -> pd.DataFrame:
     Unlike intervals, limits do not depend on the tolerance.
     """
     frames = []
-    for one in audit.findings:
-        ends = level_limits(one.comparison, error)
-        columns = (one.measure, one.attribute, list(one.comparison.names), one.levels, *ends)
+    for finding in audit.findings:
+        names, ends = list(finding.comparison.names), level_limits(finding.comparison, error)
+        columns = (finding.measure, finding.attribute, names, finding.levels, *ends)
         frame = pd.DataFrame(dict(zip(LEVELS, columns, strict=True)))
-        frames.append(frame.assign(told=frame["name"].map(words.told_levels(one))))
+        frames.append(frame.assign(told=frame["name"].map(words.told_levels(finding))))
     return pd.concat(frames, ignore_index=True).dropna()
 
 

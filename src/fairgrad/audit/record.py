@@ -62,11 +62,11 @@ def to_dict(audit: Audit) -> dict[str, Any]:
         "asked": {
             name: [
                 {
-                    "measure": one.name,
-                    "tolerance": one.tolerance,
-                    "attributes": [list(names) for names in one.attributes],
+                    "measure": measure.name,
+                    "tolerance": measure.tolerance,
+                    "attributes": [list(names) for names in measure.attributes],
                 }
-                for one in asked
+                for measure in asked
             ]
             for name, asked in zip(("measures", "others"), audit.wanted, strict=True)
         },
@@ -340,9 +340,9 @@ def changes_frame(audit: Audit) -> pd.DataFrame:
     frame = frame.assign(change=frame["after"] - frame["before"])
     ends = []
     for attribute, table, names in _tables(audit):
-        moves = [one.view(*audit.views[attribute].groups.attributes) for one in audit.moves]
+        moves = [move.view(*audit.views[attribute].groups.attributes) for move in audit.moves]
         if names == (OVERALL,):
-            moves = [one.together() for one in moves]
+            moves = [move.together() for move in moves]
         for rate, label, row in _rate_rows(audit, table):
             if rate in {"base_rate", "precision"}:
                 # One is the data's own, the other is about other rows each time.
@@ -388,7 +388,7 @@ def confusion_frame(audit: Audit) -> pd.DataFrame:
 
 
 FRAMES: dict[str, Callable[[Audit], pd.DataFrame]] = {
-    "verdicts": lambda audit: pd.DataFrame([_verdict(audit, one) for one in audit.findings]),
+    "verdicts": lambda audit: pd.DataFrame([_verdict(audit, f) for f in audit.findings]),
     "groups": groups_frame,
     "rates": rates_frame,
     "levels": levels_frame,

@@ -53,7 +53,7 @@ def check_scores(y_score: Any, n_rows: int, n_labels: int) -> Floats:
     """Scores as float64: (N,) of the desirable label (two labels only), or (N, L).
 
     Raises:
-        ValueError: if the shape is another one, or a score is not finite.
+        ValueError: if the shape is wrong, or a score is not finite.
     """
     score = as_scores(y_score)
     shapes = [(n_rows, n_labels)] if n_labels > 2 else [(n_rows,), (n_rows, 2)]
@@ -75,7 +75,7 @@ class RankedScores:
 
     Attributes:
         score: (n,) ascending.
-        is_positive: (n,) whether the label is the true one.
+        is_positive: (n,) whether the label is true.
         weight: (n,) sample weights, or 1 for every row.
     """
 

@@ -83,13 +83,13 @@ def further_sections(audit: Audit) -> list[Section]:
     verdicts += [level_block(finding, place) for place, finding in enumerate(audit.findings)]
     details = [_scores(audit, view) for view in audit.views if len(audit.score_frames["scores"])]
     details += [] if audit.subgroups is None else [audit.subgroups.block]
-    rest = [
+    further = [
         Section(GROUPS, "How each group is treated", (), groups),
         Section(VERDICTS, "The verdict on each measure", (), verdicts),
         Section(DETAILS, "Scores and subgroups", (), details),
         _method(audit),
     ]
-    return [section for section in rest if section.blocks]
+    return [section for section in further if section.blocks]
 
 
 def gains(audit: Audit) -> list[Block]:
@@ -306,10 +306,10 @@ def _verdict_sentence(
     if not is_open:
         return f"{the_rate} {side} {of}. {verdict}"
     # The rate that is named has its own interval; the verdict is open because of any group's.
-    most = attainable_tolerance([one for one in decisive if one.tolerance.kind == "level"]) or 1.0
+    most = attainable_tolerance([f for f in decisive if f.tolerance.kind == "level"]) or 1.0
     ends = (float(end[_named_level(finding)]) for end in finding.level_intervals)
     low, high = sorted(math.copysign(1.0, gap) * end for end in ends)
-    # Two-sided, it may reach farther than the one-sided limit that decides: that one is told.
+    # It is two-sided and may reach farther than the one-sided limit that decides.
     between = f" (interval {points(low)} to {points(high)})" if high <= most else ""
     largest = f"The largest gap of any group could be up to {points(most)} points."
     named = f"{the_rate} points{between} {side[7:]} {of}."
@@ -319,9 +319,9 @@ def _verdict_sentence(
 
 
 def _passing(audit: Audit) -> str:
-    """The tolerance at which levels would be judged fair; ratios have tolerances of their own."""
+    """The tolerance at which levels would be judged fair; ratios have other tolerances."""
     levels = [finding for finding in audit.asked if finding.tolerance.kind == "level"]
-    passing = attainable_tolerance(levels) if any(one.verdict != FAIR for one in levels) else None
+    passing = attainable_tolerance(levels) if any(f.verdict != FAIR for f in levels) else None
     if passing is None or passing >= 1:
         return ""
     names = list(dict.fromkeys(words.in_the_middle(finding.measure) for finding in levels))
@@ -410,8 +410,8 @@ def _moved_people(change: Change) -> list[tuple[str, bool, str]]:
             more = "more" if net > 0 else "fewer"
             who = words.people_with(groups, comparison.cell_group[k], among, n=abs(net))
             moved.append((net, predicate, bool(among), f"{abs(net):,} {more} {who}"))
-    moved.sort(key=lambda one: (one[0] < 0, -abs(one[0])))
-    return [one[1:] for one in moved]
+    moved.sort(key=lambda row: (row[0] < 0, -abs(row[0])))
+    return [row[1:] for row in moved]
 
 
 def price(audit: Audit) -> str:
@@ -439,9 +439,9 @@ def verdict_blocks(audit: Audit) -> list[Block]:
 def remarks(audit: Audit) -> list[Block]:
     """What would settle an undecided verdict, and the warnings."""
     steps = [
-        f"{words.title(one.measure)}, {one.attribute}: {advice}"
-        for one in audit.asked
-        if (advice := words.advice(one))
+        f"{words.title(finding.measure)}, {finding.attribute}: {advice}"
+        for finding in audit.asked
+        if (advice := words.advice(finding))
     ]
     told = {"not_judged"} if _not_judged(audit) else set()  # by the conclusion and the tables
     warnings = [notice.message for notice in audit.warnings if notice.kind not in told]
@@ -474,7 +474,7 @@ def risks(audit: Audit) -> list[str]:
 def verdict_block(title: str, audit: Audit, findings: Iterable[Finding]) -> Block:
     """What each verdict rests on, and what it was for the baseline."""
     baseline = () if audit.baseline is None else audit.baseline.findings
-    before = {(one.measure, one.attribute): one.judgement for one in baseline}
+    before = {(f.measure, f.attribute): f.judgement for f in baseline}
     attributes = list(dict.fromkeys(finding.attribute for finding in audit.findings))
     several, rows = len(attributes) > 1, []
     for finding in findings:

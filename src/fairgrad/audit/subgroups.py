@@ -111,7 +111,7 @@ def search(
             for i in better[np.argsort(-quality[better], kind="stable")][:most].tolist():
                 conditions = dict(zip((*columns, place), deeper[i].tolist(), strict=True))
                 best.append(Conjunction(float(quality[i]), conditions))
-            best.sort(key=lambda one: (-one.quality, len(one.conditions)))
+            best.sort(key=lambda subgroup: (-subgroup.quality, len(subgroup.conditions)))
             del best[most:]
             if len(columns) + 1 < k:
                 number = np.full(shape[:2], len(deeper))
@@ -209,8 +209,8 @@ class SubgroupSearch:
     def frame(self) -> pd.DataFrame:
         """One row per subgroup."""
         rows = [
-            asdict(one) | {"subgroup": one.name, "confirmed": one.is_confirmed}
-            for one in self.subgroups
+            asdict(subgroup) | {"subgroup": subgroup.name, "confirmed": subgroup.is_confirmed}
+            for subgroup in self.subgroups
         ]
         # As objects: pandas would turn integers beside None into floats.
         return pd.DataFrame(rows, columns=SUBGROUP_COLUMNS, dtype=object).infer_objects()
@@ -224,7 +224,7 @@ class SubgroupSearch:
     @property
     def sentence(self) -> str:
         """What was searched, and how much of what was found is sure."""
-        sure = sum(one.is_confirmed for one in self.subgroups)
+        sure = sum(subgroup.is_confirmed for subgroup in self.subgroups)
         return (
             f"Searched {counted(self.n_tried, 'conjunction')} of up to "
             f"{counted(self.k, 'condition')} on {words.conjoined(list(self.columns))}, in "
@@ -238,16 +238,16 @@ class SubgroupSearch:
         """The subgroups as a table, and how they were found."""
         rows = [
             [
-                one.name,
-                one.rate_name,
-                f"{one.rows:,}",
-                words.percent(one.rate),
-                words.percent(one.overall),
-                f"{one.gap:+.3f}",
-                f"{one.low:+.2f} to {one.high:+.2f}",
-                "yes" if one.is_confirmed else "no",
+                subgroup.name,
+                subgroup.rate_name,
+                f"{subgroup.rows:,}",
+                words.percent(subgroup.rate),
+                words.percent(subgroup.overall),
+                f"{subgroup.gap:+.3f}",
+                f"{subgroup.low:+.2f} to {subgroup.high:+.2f}",
+                "yes" if subgroup.is_confirmed else "no",
             ]
-            for one in self.subgroups
+            for subgroup in self.subgroups
         ] or [["none with enough rows", *"-------"]]
         columns = ("subgroup", "rate", "rows", "there", "overall", "gap", "interval", "confirmed")
         title, notes = "Subgroups with large gaps", (self.sentence, ABOUT)
@@ -295,15 +295,15 @@ def worst_subgroups(
         share = float(hit.mean()) if len(hit) else 0.0
         noise = z * np.sqrt(share * (1 - share))
         pool += [
-            (one, rate, float(hit[_inside(values, one.conditions)].mean()) - share)
-            for one in search(values, hit, k=int(k), least=least, noise=noise)
+            (group, rate, float(hit[_inside(values, group.conditions)].mean()) - share)
+            for group in search(values, hit, k=int(k), least=least, noise=noise)
         ]
     pool.sort(key=lambda candidate: -candidate[0].quality)
     kept, subgroups = _distinct(pool, codes, int(top)), []
     named = [(name, values) for name, (_, values) in selectors.items()]
-    for one, rate, gap in kept:
-        inside = _inside(every, one.conditions)
-        conditions = tuple((named[c][0], named[c][1][v]) for c, v in one.conditions.items())
+    for group, rate, gap in kept:
+        inside = _inside(every, group.conditions)
+        conditions = tuple((named[c][0], named[c][1][v]) for c, v in group.conditions.items())
         confirmed = _confirmed(audit, confirming, rate, inside, audit.alpha / len(kept))
         label, n_rows = audit.label_values[rate.label], int(inside.sum())
         subgroups.append(Subgroup(conditions, rate.measure, label, n_rows, gap, *confirmed))
@@ -425,9 +425,9 @@ def _distinct(
     return kept
 
 
-def _shared(one: NDArray[np.bool_], other: NDArray[np.bool_]) -> float:
+def _shared(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> float:
     """Jaccard's index of two sets of rows."""
-    return float((one & other).sum() / max((one | other).sum(), 1))
+    return float((first & second).sum() / max((first | second).sum(), 1))
 
 
 def _confirmed(

@@ -327,14 +327,14 @@ class Finding:
 
 
 def sharing_error(findings: list[Finding]) -> list[Finding]:
-    """The findings, of which those of the verdict share its error for "unfair"."""
+    """The findings; those of the verdict share its error for "unfair"."""
     asked = [finding for finding in findings if finding.is_asked]
-    if len(asked) < 2 or UNFAIR not in {one.verdict for one in asked}:
+    if len(asked) < 2 or UNFAIR not in {f.verdict for f in asked}:
         return findings
     # A finding that is not unfair by itself is not unfair among others, whatever its p-value.
-    p = [one.p_values[1] if one.verdict == UNFAIR else 1.0 for one in asked]
+    p = [f.p_values[1] if f.verdict == UNFAIR else 1.0 for f in asked]
     shares = iter(holm_shares(p, asked[0].alpha))
-    return [replace(one, unfair_share=next(shares)) if one.is_asked else one for one in findings]
+    return [replace(f, unfair_share=next(shares)) if f.is_asked else f for f in findings]
 
 
 def attainable_tolerance(findings: Sequence[Finding]) -> float | None:

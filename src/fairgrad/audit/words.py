@@ -542,8 +542,8 @@ def constant_predictions(table: CountTable) -> str:
 
 
 def levelling_down(audit: Audit) -> str:
-    """Fairness that came from taking away, not from giving; one paragraph for all measures."""
-    levelled = [one for one in audit.changes if one.after.is_asked and one.is_levelling_down]
+    """A warning about groups that lost while no group gained; one paragraph for all measures."""
+    levelled = [c for c in audit.changes if c.after.is_asked and c.is_levelling_down]
     if not levelled:
         return ""
     lost: dict[str, dict[str, None]] = {}

@@ -318,12 +318,12 @@ class FairBoostingMixin(ShownInNotebooks, AwareRouting):
         cell, labels = rows.cell(), rows.groups.labels
         # Every cell keeps a row, in the sample and in the rows to train on.
         sample, _ = hold_out(cell, max(0.0, 1.0 - MOST_TRIAL / len(cell)), may_be_empty=True)
-        parts = hold_out(cell[sample], TRIAL_HELD_OUT, may_be_empty=True)
-        train, held = (rows.take(sample[part]) for part in parts)
+        splits = hold_out(cell[sample], TRIAL_HELD_OUT, may_be_empty=True)
+        train, held = (rows.take(sample[chosen]) for chosen in splits)
         if not len(held):
             return
-        X, unseen = (_safe_indexing(prepared.features, sample[part]) for part in parts)
-        y, s = prepared.labels[sample[parts[0]]], train.sensitive_values()
+        X, unseen = (_safe_indexing(prepared.features, sample[chosen]) for chosen in splits)
+        y, s = prepared.labels[sample[splits[0]]], train.sensitive_values()
         shared = {"fairness_measure": measure, "use_sensitive": False}
         rate = self.get_params()["learning_rate"] or XGBOOST_RATE  # type: ignore[attr-defined]
         if objective.n_rounds >= 2 * LEAST_ROUNDS and rate <= MOST_RATE / 2:

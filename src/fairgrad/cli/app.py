@@ -459,13 +459,13 @@ def main(
     if sys.stdout is None:  # closed by the shell, as in `fairgrad audit ... >&-`
         _fail("The standard output is closed, so the result would be lost; redirect it to a file.")
     # The trainer takes Ctrl-C for "enough epochs"; here it means stop, and write nothing.
-    before = {one: signal.signal(one, _stop) for one in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, _stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         code = _run(arguments, command, name)
     finally:
         if arguments is not None:  # a program that has called this one has its own signals again
-            for one, handler in before.items():
-                signal.signal(one, handler)
+            for number, handler in before.items():
+                signal.signal(number, handler)
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -141,7 +141,7 @@ def impact(params: dict[str, Any]) -> int:
             decided = np.asarray(cut_numbers(score, [request.threshold]))
             options["y_desirable"] = cut_names([request.threshold])[1]
             table = ImpactTable.from_decisions(decided, groups, **options)
-    remarks = [one if isinstance(one, str) else one.message for one in people.remarks]
+    remarks = [remark if isinstance(remark, str) else remark.message for remark in people.remarks]
     output.notes([*people.notes, *remarks])
     values = {
         "schema": IMPACT,
@@ -292,7 +292,7 @@ def certify(params: dict[str, Any]) -> int:
     overlap = _overlap(people, request)
     question = {
         "data": source["data"],
-        "measures": [str(one) for one in people.judged],
+        "measures": [str(measure) for measure in people.judged],
         "options": {name: params[name] for name in ("tolerance", "min_group", "weight")},
         "sensitive": list(people.columns.sensitive),
     }
@@ -300,7 +300,7 @@ def certify(params: dict[str, Any]) -> int:
     with locked(path):
         looks = _read_looks(path)
         # The same question has the same answer, which tells nothing new.
-        asked = [i for i, one in enumerate(looks, start=1) if one["question"] == question]
+        asked = [i for i, look in enumerate(looks, start=1) if look["question"] == question]
         look = asked[0] if asked else len(looks) + 1
         confidence = 1 - (1 - request.confidence) * look_share(look)
         audit = people.audit(replace(request, confidence=confidence))
@@ -385,7 +385,7 @@ def monitor(params: dict[str, Any]) -> int:
     is_new = request.state is None or not request.state.exists()
     if people.judged or is_new:
         usual = usual_measures(people.desirable, has_labels=people.has_labels)
-        how["measures"] = [getattr(one, "measure", one) for one in people.judged] or usual
+        how["measures"] = [getattr(m, "measure", m) for m in people.judged] or usual
     # A day with a single label does not tell which one is desirable by default.
     if request.model or people.columns.y_desirable or (is_new and len(people.labels) > 1):
         how["y_desirable"] = people.desirable

@@ -124,7 +124,7 @@ def frontier(params: dict[str, Any]) -> int:
         }
         output.show_json(values)
         return 0
-    doubts = (one.message for one in outcome.audit.warnings if one.kind == "desirable")
+    doubts = (warning.message for warning in outcome.audit.warnings if warning.kind == "desirable")
     output.notes((*outcome.notes, *doubts))
     output.screen().print(*_faults(outcome), opening(outcome.audit.brief), "")
     output.say(f"Desirable value of {target}: {'none named' if value is None else value}")

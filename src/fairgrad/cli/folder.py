@@ -105,7 +105,7 @@ class SavedModel:
     @property
     def needed(self) -> list[str]:
         """Names of the columns it needs to predict."""
-        return list(dict.fromkeys([*self.encoder.columns_, *(one.column for one in self.groups)]))
+        return list(dict.fromkeys([*self.encoder.columns_, *(f.column for f in self.groups)]))
 
     def predict(
         self, table: pd.DataFrame, missing: Sequence[str] = ()
@@ -161,7 +161,7 @@ class SavedModel:
             "provenance": self.provenance,
             "held_out": self.held_out,
             "settings": self.settings,
-            "features": {one.name: one.kind for one in self.encoder.features_},
+            "features": {f.name: f.kind for f in self.encoder.features_},
             "groups": [asdict(feature) for feature in self.groups],
         }
         if self.seen is not None:
@@ -186,7 +186,7 @@ def load_model(folder: str | Path, names: list[str]) -> SavedModel:
     known = _read_mark(path / MARK)
     if not (path / MODEL).is_file():
         raise ValueError(f"{folder} is incomplete: {MODEL} is missing; fit the model again")
-    groups = [TableFeature(**{**one, "values": tuple(one["values"])}) for one in known["groups"]]
+    groups = [TableFeature(**{**g, "values": tuple(g["values"])}) for g in known["groups"]]
     columns = ColumnRoles(
         target=known["target"],
         sensitive=tuple(known["sensitive"]),
@@ -289,8 +289,8 @@ def _check_form(value: Any, form: Any, place: str, path: Path) -> None:
             f"{path} is damaged ({place}: expected {kind.__name__}, got {value!r:.40})"
         )
     if isinstance(form, list):
-        for i, one in enumerate(value):
-            _check_form(one, form[0], f"{place}[{i}]", path)
+        for i, item in enumerate(value):
+            _check_form(item, form[0], f"{place}[{i}]", path)
     elif isinstance(form, dict):
         for name in value if str in form else form:
             _check_form(value.get(name), form.get(str, form.get(name)), f"{place}.{name}", path)

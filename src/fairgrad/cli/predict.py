@@ -190,12 +190,10 @@ def _write_folder(predictor: PiecePredictor, table: Sequence[str], target: Path)
         (folder / relative).parent.mkdir(parents=True, exist_ok=True)
         return folder / relative
 
-    sources = [Path(one).expanduser() for one in table]
+    sources = [Path(name).expanduser() for name in table]
     with whole_folder(target) as folder:
         for path in table_files(table):
-            root = next(
-                (one for one in sources if one.is_dir() and one in (path, *path.parents)), None
-            )
+            root = next((s for s in sources if s.is_dir() and s in (path, *path.parents)), None)
             if is_parquet(path):
                 for file in parquet_files(path):
                     inside = file.path.relative_to(root) if root else Path(file.path.name)

@@ -430,7 +430,7 @@ class AuditRequest:
 
     def reference_of(self, sensitive: Sequence[str]) -> dict[str, str] | None:
         """The groups to compare with, by sensitive column; None for the mean of all rows."""
-        named = [one.partition("=") for one in self.reference]
+        named = [text.partition("=") for text in self.reference]
         if any(not sign for _, sign, _ in named) and len(sensitive) > 1:
             raise ValueError("--reference: name the column, such as --reference sex=male")
         by_column = {column: value for column, sign, value in named if sign and column in sensitive}

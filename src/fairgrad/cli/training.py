@@ -258,22 +258,22 @@ def prepare(
         """The table split in this way; medians and ranges are those of training and validation."""
         rest_rows = np.concatenate([rows.train, rows.validation])
         encoder = people.encoder.narrowed(people.features, rest_rows)
-        rest, test = (
+        remaining, test = (
             EncodedRows(
-                encoder.encode(people.features, part),
-                labels.iloc[part].reset_index(drop=True),
-                people.sensitive.iloc[part].reset_index(drop=True),
-                None if weight is None else weight[numbers[part]],
+                encoder.encode(people.features, selected),
+                labels.iloc[selected].reset_index(drop=True),
+                people.sensitive.iloc[selected].reset_index(drop=True),
+                None if weight is None else weight[numbers[selected]],
             )
-            for part in (rest_rows, rows.test)
+            for selected in (rest_rows, rows.test)
         )
         if sample is not None:
-            rest = rest._replace(weight=sample.weights(rest.y, rest.s))
+            remaining = remaining._replace(weight=sample.weights(remaining.y, remaining.s))
         n, uses_groups = len(rows.train), columns.use_sensitive
         return PreparedTable(
-            X=rest.X,
-            training=rest.part(slice(n)),
-            validation=rest.part(slice(n, None)),
+            X=remaining.X,
+            training=remaining.part(slice(n)),
+            validation=remaining.part(slice(n, None)),
             test=test,
             test_rows=numbers[rows.test],
             n_rows=len(people) if sample is None else sample.n_rows,
@@ -291,10 +291,10 @@ def prepare(
         return _with_test_file(split_table(people.split(request.seed, 0.0)), request, request.test)
     if sample is not None:  # the rows to judge on are held out already
         judged = sample.is_judged[numbers]
-        rest = np.flatnonzero(~judged)
-        rows = three_parts(people.cell[rest], request.seed, test=0.0)
+        remaining = np.flatnonzero(~judged)
+        rows = three_parts(people.cell[remaining], request.seed, test=0.0)
         return split_table(
-            SplitRows(rest[rows.train], rest[rows.validation], np.flatnonzero(judged))
+            SplitRows(remaining[rows.train], remaining[rows.validation], np.flatnonzero(judged))
         )
     n_folds = request.folds
     if n_folds is None:
@@ -418,7 +418,7 @@ def fit_prepared(prepared: PreparedTable, request: FitRequest) -> AuditedModel:
     if sample is not None:  # counted by what models predict
         from fairgrad.cli.counted import counted_people  # noqa: PLC0415 - for large tables only
 
-        models = [replace(model, classifier=one) for one in (trained.fair, trained.plain)]
+        models = [replace(model, classifier=c) for c in (trained.fair, trained.plain)]
         table, columns = sample.table, prepared.columns
         needed = dict.fromkeys([columns.target, *columns.sensitive, *model.needed])
         held_out = table.held_out(list(needed))
@@ -454,8 +454,8 @@ def fit_prepared(prepared: PreparedTable, request: FitRequest) -> AuditedModel:
         judged,
         notes=(*prepared.notes, *trained.notes),
         mean_costs={
-            name: float(mean_costs(one.table.mass.sum(axis=0), np.array(costs)))
-            for name, one in audits.items()
+            name: float(mean_costs(model_audit.table.mass.sum(axis=0), np.array(costs)))
+            for name, model_audit in audits.items()
         },
     )
 
@@ -507,13 +507,13 @@ def train(prepared: PreparedTable, request: FitRequest) -> TrainedModels:
         chosen = _choose(frontier, prepared, request)
     models, judged = frontier.estimators_, frontier.audits_["validation"]
     # Exactly this class: subclasses are libraries' hints to programmers.
-    notes = [str(one.message) for one in caught if one.category is UserWarning]
+    notes = [str(w.message) for w in caught if w.category is UserWarning]
     if prepared.columns.use_sensitive:
         notes.append(_awareness_note(models[chosen], prepared.columns.sensitive))
     # The last one is plain: its epsilon is infinite.
     if not prepared.folds and (judged.predicted[chosen] == judged.predicted[-1]).all():
         notes.append(f"{SAME_DECISIONS} on all validation rows: fairness changes nothing here.")
-    faults = dict.fromkeys(str(one.message) for one in caught if one.category is FairnessWarning)
+    faults = dict.fromkeys(str(w.message) for w in caught if w.category is FairnessWarning)
     return TrainedModels(
         models[chosen],
         models[-1],

@@ -202,9 +202,7 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
                 judged[name] = FrontierRows.read(*unpack_rows(argument, name))
         if membership is not None and validation is None:
             raise ValueError("validation: required together with membership.")
-        fitted = [
-            kind.fit(training, measure, epsilons, seed, self.n_jobs) for kind in kinds.values()
-        ]
+        fitted = [k.fit(training, measure, epsilons, seed, self.n_jobs) for k in kinds.values()]
         classes = np.asarray(fitted[0].models[0].classes_)
         asked = models.setting("y_desirable", self.y_desirable)
         desirable = [classes.tolist()[i] for i in desirable_labels(classes, asked)]
@@ -220,11 +218,7 @@ class Frontier(ShownInNotebooks, BaseEstimator):  # type: ignore[misc]  # untype
         self.desirable_ = tuple(desirable) if uses_desirable(measure) else ()
         self.audits_ = {
             name: ModelAudits(
-                people,
-                [p for kind in fitted for p in kind.predict(people)],
-                measure,
-                classes,
-                **how,
+                people, [p for k in fitted for p in k.predict(people)], measure, classes, **how
             )
             for name, people in judged.items()
         }

@@ -465,7 +465,7 @@ class FrontierData:
 
     @property
     def sentence(self) -> str:
-        """What the chosen model costs against the most accurate one."""
+        """What the chosen model costs against the most accurate model."""
         rows, best = self.points, int(self.points["accuracy"].argmax())
         accuracy, unfairness = map(percent, rows["accuracy"]), rows["unfairness"]
         figures = [

@@ -158,8 +158,8 @@ class CellModels:
         within = []
         for group in self.group:
             models = []
-            for one in range(len(self.rows.groups.labels)):
-                members = everyone[label[everyone] == one]
+            for value in range(len(self.rows.groups.labels)):
+                members = everyone[label[everyone] == value]
                 if len(np.unique(group[members])) > 1:
                     models.append(self._fit(self.of_groups, self.X, group, members))
                 else:

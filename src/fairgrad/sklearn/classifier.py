@@ -325,7 +325,7 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         return exact.slacken_for(people, self.epsilon)
 
     def _members(self, rows: FittingRows, usual: Schedule) -> list[Member]:
-        """The models to train: one for each rate, or at the rate given, and last a plain one."""
+        """The models to train: one for each rate, or at the user's rate, and last a plain model."""
         from fairgrad.training import Member  # noqa: PLC0415 - linear models predict without PyTorch
 
         rate = usual.learning_rate if self.learning_rate == "auto" else self.learning_rate
@@ -462,7 +462,7 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
     def _choose(self, rows: FittingRows, training: Training, places: range, *, warns: bool) -> None:
         """Becomes the best of some models trained, and warns if it is not what was requested.
 
-        The last model of all is the plain one.
+        The plain model is the last of all.
 
         A linear model knows its training rows hardly better than others, so it must keep epsilon
         on these and on the validation rows: the more rows, the less is left to chance.
@@ -489,7 +489,7 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
             from fairgrad.training.stack import network_outputs  # noqa: PLC0415 - needs PyTorch
 
             X = self._scaled(X)
-            units = (network_outputs(self._sizes, one, X, before_last=True) for one in states)
+            units = (network_outputs(self._sizes, state, X, before_last=True) for state in states)
             seen = [LayerInputs(activations.astype(np.float64)) for activations in units]
         search = LastLayers(people, constraints, seen, layers, self.cost_matrix)
         best = search.judged[0]
@@ -504,13 +504,13 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
         if not warns:
             return
         fair, *others = (
-            model_figures(constraints, people, largest(one.scores), self.cost_matrix)
-            for one in (best, *search.judged)
+            model_figures(constraints, people, largest(model.scores), self.cost_matrix)
+            for model in (best, *search.judged)
         )
         constants, plain = constant_figures(constraints, people, self.cost_matrix), others[-1]
         useful = [constant.accuracy + LEAST_GAIN for constant in constants]
         least = max([plain.accuracy - TOLERATED_LOSS / 2, *useful])  # too little to warn of
-        known = [one.worst for one in others if one.accuracy >= least]
+        known = [figures.worst for figures in others if figures.accuracy >= least]
         rate = "" if self.fairness_rate == "auto" else 'fairness_rate="auto"'
         warn_of_faults(
             suggestions_of(self, rate),

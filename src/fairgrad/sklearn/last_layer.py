@@ -159,37 +159,37 @@ class LastLayers:
         self.problem = DecisionProblem([(defined, rows)], (), cost_matrix, room=room)
         self.inputs = inputs
         self.judged: list[MovedLayer] = []
-        for one, numbered in groupby(enumerate(layers), lambda pair: inputs[pair[0]]):
+        for seen, numbered in groupby(enumerate(layers), lambda pair: inputs[pair[0]]):
             starts, together = zip(*numbered, strict=True)
-            for start, layer, scores in zip(starts, together, one.scores(together), strict=True):
+            for start, layer, scores in zip(starts, together, seen.scores(together), strict=True):
                 self.judged.append(_judged(self.problem, layer, scores, start))
 
     def keep_bounds(self) -> MovedLayer:
-        """The most accurate last layer that keeps the bounds; else the fairest useful one.
+        """The most accurate last layer that keeps the bounds; else the fairest useful layer.
 
-        If the plain model, which is the last one, keeps them, that is the answer.
+        If the plain model, the last of all, keeps the bounds, it is the answer.
         """
         shape = self.judged[0].scores.shape
-        one_label = [np.broadcast_to(one[:, None], shape) for one in np.eye(shape[0])]
-        constants = [_judged(self.problem, one, one, 0).figures for one in one_label]
-        errors = [float(one.error) - LEAST_GAIN - ENOUGH for one in constants]
+        one_label = [np.broadcast_to(scores[:, None], shape) for scores in np.eye(shape[0])]
+        constants = [_judged(self.problem, scores, scores, 0).figures for scores in one_label]
+        errors = [float(figures.error) - LEAST_GAIN - ENOUGH for figures in constants]
         pairs = zip(constants, errors, strict=True)
-        limit = min((error for one, error in pairs if one.worst <= 0), default=np.inf)
+        limit = min((error for figures, error in pairs if figures.worst <= 0), default=np.inf)
         plain = self.judged[-1]
         if plain.figures.worst <= 0 and plain.figures.error <= limit:
             return plain
         best, useful = self._search(limit), min(errors)
         if best.figures.error <= useful:
             return best
-        # Less accurate than one label for everybody, which is not fair: look for another one.
+        # Less accurate than one label for everybody, which is not fair: search again.
         other = self._search(useful)
         is_as_fair = other.figures.worst <= 0 or best.figures.worst > 0
         return other if other.figures.error <= useful and is_as_fair else best
 
     def _search(self, limit: float) -> MovedLayer:
-        """The best model by `_rank` that is found from those given."""
+        """The best model by `_rank` that a search from all models reaches."""
         problem, best_layers = self.problem, []
-        for shared in {id(one): one for one in self.inputs}.values():  # one for linear models
+        for shared in {id(x): x for x in self.inputs}.values():  # linear models share theirs
             tried = [m for seen, m in zip(self.inputs, self.judged, strict=True) if seen is shared]
             for wide in filter(None, [*map(problem.widened, WIDENED), problem]):
                 starts = [_judged(wide, m.layer, m.scores, m.start) for m in tried]

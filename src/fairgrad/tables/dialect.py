@@ -296,7 +296,7 @@ def _structure(
     """Separator and quotes under which most rows have the same width, and the rows."""
     separators = [options.sep] if options.sep else list(SEPARATORS)
     if name.endswith((".tsv", ".tsv.gz", ".tab")):
-        separators.sort(key=lambda one: one != "\t")
+        separators.sort(key=lambda sign: sign != "\t")
     escape = "\\" if '\\"' in sample else None
     lines = sample.split("\n", 10)[:10]
     candidates = []

@@ -187,7 +187,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # no
         """Which columns of the matrix belong to which feature, in their order."""
         # Categories before numbers, and those without gaps first.
         ordered = sorted(self.features_, key=lambda feature: (feature.kind, feature.has_gaps))
-        gappy = [one for one in ordered if one.kind == "number" and one.has_gaps]
+        gappy = [f for f in ordered if f.kind == "number" and f.has_gaps]
         blocks = [FeatureBlock(feature, feature.kind) for feature in ordered]
         return blocks + [FeatureBlock(feature, "missing") for feature in gappy]
 

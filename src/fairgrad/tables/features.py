@@ -407,7 +407,7 @@ class _LaterTable:
                 names.append(name.capitalize())
             # "None" may also be the name of a category.
             unknown = -1 if name in self.gaps else n_known
-            known = next((place[one] for one in names if one in place), unknown)
+            known = next((place[n] for n in names if n in place), unknown)
             places.append(-1 if name in self.missing else known)
         rows = np.array([*places, -1], dtype=np.int64)[codes]
         unseen = rows == n_known

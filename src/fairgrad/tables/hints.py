@@ -102,7 +102,7 @@ def _kinds(column: pd.Series) -> list[tuple[NDArray[Any], NDArray[Any]]]:
     known = codes >= 0
     n = len(column.cat.categories)
     is_kind = [codes[known] == code for code in (range(1, 2) if n == 2 else range(n))]
-    return [(known, one) for one in is_kind if FEWEST_ROWS <= one.sum() <= len(one) - FEWEST_ROWS]
+    return [(known, k) for k in is_kind if FEWEST_ROWS <= k.sum() <= len(k) - FEWEST_ROWS]
 
 
 def _revealing(
@@ -142,8 +142,8 @@ def sentinel_hints(frame: pd.DataFrame) -> list[str]:
             how = " ".join(f"--missing {text}" for text in quoted)
             notes.append(f"{name}: {listed} may mean a missing value; then use {how}.")
     more = len(notes) - _MOST_LISTED
-    rest = [f"{more} more columns have values that may mean a missing value."] if more > 0 else []
-    return notes[:_MOST_LISTED] + rest
+    tail = [f"{more} more columns have values that may mean a missing value."] if more > 0 else []
+    return notes[:_MOST_LISTED] + tail
 
 
 def sentinels(column: pd.Series) -> dict[str, int]:

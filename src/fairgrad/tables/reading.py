@@ -131,7 +131,7 @@ def table_files(table: TableSource) -> list[Path]:
         ValueError: if a folder or a pattern has no tables.
     """
     if not isinstance(table, str | Path):
-        return [file for one in table for file in table_files(one)]
+        return [file for place in table for file in table_files(place)]
     path = Path(table).expanduser()
     if database_table(table) is not None:
         raise ValueError(f"{table} is in a database; export it to a Parquet file first")
@@ -140,7 +140,7 @@ def table_files(table: TableSource) -> list[Path]:
     if path.is_dir():
         return _folder(path)
     if not path.exists() and any(mark in str(table) for mark in "*?["):
-        files = sorted(Path(one) for one in glob(str(path)))  # noqa: PTH207 - a pattern of any depth
+        files = sorted(Path(name) for name in glob(str(path)))  # noqa: PTH207 - a pattern of any depth
         if not files:
             raise FileNotFoundError(f"cannot read {str(table)!r}: no file matches this pattern")
         return files
@@ -273,8 +273,8 @@ def _unpacked(path: Path, _time: int) -> Path:
     try:
         if path.name.lower().endswith(".zip"):
             with zipfile.ZipFile(path) as archive:
-                names = [one.filename for one in archive.infolist() if not one.is_dir()]
-                names = [one for one in names if not one.startswith("__MACOSX/")]
+                names = [member.filename for member in archive.infolist() if not member.is_dir()]
+                names = [member for member in names if not member.startswith("__MACOSX/")]
                 if len(names) != 1:
                     raise ValueError(f"{path.name} contains {len(names)} files; expected one table")
                 target = _temporary_folder() / Path(names[0]).name

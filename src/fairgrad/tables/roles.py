@@ -429,7 +429,7 @@ def number_column(frame: pd.DataFrame, name: str, argument: str) -> NDArray[np.f
 def _plain(value: str) -> str:
     """The value without capitals, accents and extra spaces."""
     letters = unicodedata.normalize("NFKD", value.casefold())
-    return " ".join("".join(one for one in letters if not unicodedata.combining(one)).split())
+    return " ".join("".join(c for c in letters if not unicodedata.combining(c)).split())
 
 
 def _binned(column: pd.Series, bins: Sequence[float], *, is_part: bool) -> pd.Series:

@@ -255,8 +255,8 @@ def planned(
     labelled = columns.merged(frame[known].reset_index(drop=True), known_times)
     label, groups = columns.label(labelled, known_times), columns.groups(labelled, known_times)
     is_held_out = raw[PART][known].to_numpy(dtype=object) == HELD_OUT
-    rest = np.where(is_held_out, 0, known_times)
-    n_rows = pd.Series(rest).groupby(label.to_numpy(dtype=object)).sum()
+    kept = np.where(is_held_out, 0, known_times)
+    n_rows = pd.Series(kept).groupby(label.to_numpy(dtype=object)).sum()
     lacking = [name for name, n in n_rows.items() if not n]
     if lacking:
         raise ValueError(
@@ -264,7 +264,7 @@ def planned(
             "few of them; remove these rows, or use another --seed"
         )
     keys = _cell_keys([label, *(groups[name] for name in groups)])
-    cells = pd.Series(rest).groupby(keys.to_numpy(dtype=object), sort=True).sum()
+    cells = pd.Series(kept).groupby(keys.to_numpy(dtype=object), sort=True).sum()
     sizes = cells.to_numpy(dtype=np.int64)
     rates, base = sample_rates(sizes, wanted)
     # Rows without a label are not drawn.

@@ -378,7 +378,7 @@ def _csv_files(files: Sequence[Path], options: ReadingOptions) -> tuple[str, str
     selects = [f"SELECT * FROM {_csv_table(*how, paths)}" for how, paths in alike.items()]  # noqa: S608 - names are quoted
     first = next(iter(alike))[0]
     joined = " UNION ALL BY NAME ".join(selects)
-    return f"({joined})", first.decimal, tuple(dict.fromkeys(one for one in notes if one))
+    return f"({joined})", first.decimal, tuple(dict.fromkeys(note for note in notes if note))
 
 
 def check_cases(names: Sequence[str]) -> None:

@@ -240,7 +240,7 @@ class FairLoss(nn.Module):
 
     def _prepare(self, groups: list[Groups]) -> None:
         """Makes constraints and multipliers for the groups of each output; none if not known."""
-        self._problems = [(one, self._constrain(one)) for one in groups]
+        self._problems = [(group, self._constrain(group)) for group in groups]
         self._usual: tuple[Any, ...] = ()
         if not groups:
             return
@@ -542,7 +542,7 @@ class FairLoss(nn.Module):
     def _reduce(self, losses: Tensor, *numbers: Any) -> Tensor:
         """Sum, mean or values of ``factor * losses + offset``; numbers: factor, divisor, offset."""
         factor, divisor, offset = (
-            one.to(losses.dtype) if isinstance(one, Tensor) else one for one in numbers
+            number.to(losses.dtype) if isinstance(number, Tensor) else number for number in numbers
         )
         if self.reduction == "none":
             reduced = losses if factor is None else losses * factor
@@ -610,8 +610,8 @@ class FairLoss(nn.Module):
     @property
     def cell_shares(self) -> Floats:
         """(K,) the share of the training rows in each cell, for each output apart."""
-        shares = [one.cell_mass(problem.by_label) for one, problem in self._problems]
-        return np.concatenate([np.zeros(0), *(one / one.sum() for one in shares)])
+        masses = [group.cell_mass(problem.by_label) for group, problem in self._problems]
+        return np.concatenate([np.zeros(0), *(mass / mass.sum() for mass in masses)])
 
     @property
     def plain_loss(self) -> Tensor | None:
@@ -777,7 +777,7 @@ def _groups(
                 s_train = as_array(s_train).reshape(-1)
             else:
                 columns = as_columns(s_train, "s")
-                s_train = {k: np.repeat(as_array(one), n_each) for k, one in columns.items()}
+                s_train = {k: np.repeat(as_array(column), n_each) for k, column in columns.items()}
             if sample_weight is not None:
                 sample_weight = np.repeat(as_array(sample_weight), n_each)
         arguments = ("y_train", "s_train", "sample_weight_train")
@@ -791,4 +791,4 @@ def _groups(
     kept = labels != ignore_index
     if not kept.any():
         raise ValueError(f"y_train: expected labels besides ignore_index={ignore_index}.")
-    return groups if kept.all() else [one.without_labels(~kept) for one in groups]
+    return groups if kept.all() else [group.without_labels(~kept) for group in groups]

@@ -80,7 +80,7 @@ class Watch:
         self._lookup = CellLookup(
             groups[0], by_label=True, ignore_index=ignore_index, n_outputs=len(groups)
         )
-        mass = np.concatenate([one.mass.ravel() for one in groups])
+        mass = np.concatenate([group.mass.ravel() for group in groups])
         self._share = mass / mass.sum()
         self._names = groups[0].cell_names(by_label=True) * len(groups)
         self._n_steps = 0

@@ -59,8 +59,8 @@ class Multipliers(nn.Module):
             groups[0], by_label=by_label, ignore_index=ignore_index, n_outputs=len(groups)
         )
         problems = [
-            dual.make_constants(one, counted, **settings)
-            for one, counted in zip(constraints, groups, strict=True)
+            dual.make_constants(each, counted, **settings)
+            for each, counted in zip(constraints, groups, strict=True)
         ]
         # As arrays they are out of reach of those who cast or move buffers.
         self._arrays = constants = problems[0] if len(groups) == 1 else dual.side_by_side(problems)
@@ -82,7 +82,7 @@ class Multipliers(nn.Module):
             groups[0].labels,
             groups[0].ids,
             np.concatenate([counted.cell_mass(by_label) for counted in groups]),
-            *(np.concatenate([getattr(one, name) for one in constraints]) for name in bounds),
+            *(np.concatenate([getattr(each, name) for each in constraints]) for name in bounds),
             *(getattr(constants, name) for name in ("row", "cell", "value", "block", "share")),
             *(() if constants.cost is None else (constants.cost,)),
         )
@@ -208,11 +208,11 @@ class Multipliers(nn.Module):
         # Memory at the same address as in the last step is the same buffer.
         if places != self._known_places:  # frameworks may replace buffers
             if not all(
-                type(one) is Tensor
-                and one.is_cpu
-                and one.dtype is torch.float64
-                and one.is_contiguous()
-                for one in self.state
+                type(buffer) is Tensor
+                and buffer.is_cpu
+                and buffer.dtype is torch.float64
+                and buffer.is_contiguous()
+                for buffer in self.state
             ):
                 return None
             self.problem, self._memory = prepare(self._arrays, self.lookup)

@@ -283,7 +283,7 @@ class StackedFairness:
         self.weights = self._by_member(dual.cell_weights(self.constants, self.state.multipliers))
 
     def constraints_on(self, groups: Groups) -> Constraints | None:
-        """What the measure asks of the cells of some rows, without slack; None without one."""
+        """The constraints on the cells of some rows, without slack; None without a measure."""
         plan = self.plan
         if plan.fairness_measure is None:
             return None

@@ -72,7 +72,7 @@ def train(
     parts: StackParts | None = None,
     progress: bool | None = False,
 ) -> Training:
-    """Trains many models as one.
+    """Trains many models together.
 
     Ctrl-C ends the training after the last complete epoch: what was kept so far is returned.
 
