@@ -85,8 +85,8 @@ def test_arguments_of_the_wrong_kind(table, refused):
 
 
 def test_target_with_one_class(table, refused):
-    refused(table.assign(hired=1), "target 'hired' has 1 class in 120 rows")
-    refused(table.assign(hired=None), "target 'hired' has no classes")
+    refused(table.assign(hired=1), "--target names 'hired', which has 1 class in 120 rows")
+    refused(table.assign(hired=None), "--target names 'hired', which has no classes")
 
 
 @pytest.mark.parametrize("target", ["salary", "Age", "name"])

@@ -360,6 +360,8 @@ def _accuracy(audit: Audit, *, on_all: bool) -> str:
     before = percent(audit.baseline.accuracy)
     if audit.baseline_name != words.PLAIN:
         return f"{now}; {words.in_sentence(audit.baseline_name)} has {before}."
+    if before == percent(audit.accuracy):
+        return f"{now}, the same as without the fairness constraint."
     _, _, most, _ = accuracy_change(audit)
     is_needless = most < 0 and audit.baseline.verdict == FAIR
     also = " as well" if audit.verdict == FAIR else ""

@@ -78,9 +78,10 @@ def read_options(options: Mapping[str, Any], *tables: TableSource) -> ReadingOpt
 
 def read_columns(options: Mapping[str, Any]) -> ColumnRoles:
     """The role of each column; without a target the predictions take its place."""
-    named = (options.get(name) for name in ("target", "prediction", "score"))
+    option = next((n for n in ("target", "prediction", "score") if options.get(n)), "target")
     return ColumnRoles(
-        target=next(filter(None, named), ""),
+        target=options.get(option) or "",
+        option=f"--{option}",
         sensitive=tuple(dict.fromkeys(options["sensitive"])),
         bins=dict(options.get("bins", ())),
         y_desirable=options.get("desirable"),

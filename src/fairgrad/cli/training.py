@@ -590,7 +590,8 @@ def _choose(frontier: Frontier, prepared: PreparedTable, request: FitRequest) ->
         costs = request.cost_matrix(audits[0].labels)
         candidacy = likeliest(audits, prepared.n_test, costs)
         merit = point_merit(offers, "validation_").to_numpy()
-        loss = merit[position] - merit[candidacy.position]
+        most = 1.0 if costs is None else float(np.max(costs))
+        loss = (merit[position] - merit[candidacy.position]) / most
         # A ratio of rates says too little about epsilons to fall back on half of it.
         is_clear = candidacy.chance >= LIKELY and loss <= TOLERATED_LOSS / 2
         if is_clear or isinstance(request.tolerance, str):

@@ -108,7 +108,7 @@ class ColumnRoles:
     """The role of each column.
 
     Attributes:
-        target: what is to be predicted.
+        target: what is to be predicted; predictions or scores if true values are not known.
         sensitive: whose groups are to be treated alike.
         drop: not to be used.
         categorical: columns of numbers that are codes of categories.
@@ -120,6 +120,7 @@ class ColumnRoles:
         value_map: values of target and sensitive columns that mean another one of their values.
         ignore_case: whether values that differ in case, spaces or accents are one value.
         is_part: whether the table is a part of all rows, such as a day, that may lack values.
+        option: the option that names the target.
     """
 
     target: str
@@ -133,6 +134,7 @@ class ColumnRoles:
     value_map: Mapping[str, str] = field(default_factory=dict)
     ignore_case: bool = False
     is_part: bool = False
+    option: str = "--target"
 
     def check(self, names: Sequence[str], further: Mapping[str, str] | None = None) -> None:
         """Refuses columns that the table lacks, and one column in two roles.
@@ -141,7 +143,7 @@ class ColumnRoles:
         """
         if not self.sensitive:
             raise ValueError("--sensitive is empty; name at least one column")
-        check_named([self.target], names, "--target")
+        check_named([self.target], names, self.option)
         for argument in ("sensitive", "drop", "categorical", "keep", "bins"):
             check_named(getattr(self, argument), names, f"--{argument}")
         if self.target in self.sensitive:
@@ -304,8 +306,8 @@ class ColumnRoles:
         if distinct < 2 and not self.is_part:
             classes = "1 class" if distinct == 1 else "no classes"
             raise ValueError(
-                f"the target {column.name!r} has {classes} in {counted(n_rows, 'row')}; two "
-                "or more are needed"
+                f"{self.option} names {column.name!r}, which has {classes} in "
+                f"{counted(n_rows, 'row')}; two or more are needed"
             )
         is_date = column_kind(column) == "date"
         names_rows = identifies_rows(column, n_rows) and not self.is_part
