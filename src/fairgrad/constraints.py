@@ -549,11 +549,12 @@ def _slack(epsilon: Any, length: int) -> Floats:
 
 def _numbers(value: Any, argument: str, length: int | None = None) -> Floats:
     """Numbers as an array: of any shape, or, with a length, one per constraint."""
-    try:  # NumPy would take None, and texts such as "1", for numbers
-        is_number = value is not None and not isinstance(value, str)
-        numbers = np.asarray(value if is_number else "none", dtype=np.float64)
+    try:
+        numbers = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise TypeError(f"{argument}: expected numbers, got {value!r}.") from None
+        numbers = None
+    if numbers is None or value is None or isinstance(value, str):  # NumPy takes None and "1"
+        raise TypeError(f"{argument}: expected numbers, got {value!r}.")
     if length is None:
         return numbers
     if numbers.shape not in {(), (length,)}:
