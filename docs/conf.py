@@ -104,8 +104,11 @@ html_show_sourcelink = False
 html_copy_source = False
 html_last_updated_fmt = None
 templates_path = ["templates"]
-RESULT_PAGES = [f"results/{page.stem}" for page in Path(__file__).parent.glob("results/*.md")]
-"""Their tables are wide and need the room of the table of contents."""
+RESULT_PAGES = [
+    *(f"results/{page.stem}" for page in Path(__file__).parent.glob("results/*.md")),
+    *("reproduction", "reproduction_figures"),
+]
+"""Pages whose tables need the room of the table of contents."""
 html_theme_options = {
     "logo": {"text": "FairGrad", "alt_text": "FairGrad: to the first page"},
     "show_prev_next": True,
