@@ -42,23 +42,23 @@ if TYPE_CHECKING:
 
 
 class Audit(ShownAndWritten):
-    """How fair the predictions of any classifier are, and how sure that is.
+    """Measures how fair the predictions of any classifier are, with intervals and verdicts.
 
     Args:
         y_true: one true label per row; two labels or more. None if they are not known: the audit
-            is then about who is selected, and measures that need true labels are refused.
+            then compares who is selected, and refuses measures that need true labels.
         y_pred: one predicted label per row.
         sensitive_features: one column, or a table or mapping with one column per attribute. With
-            several, groups are compared by each attribute alone and by all of them crossed. Rows
+            several, groups are compared by each attribute alone and by all combinations. Rows
             with a missing value, or the integer -1, are counted and set aside.
-        measures: what the verdict is about: names, or what else `fairgrad.torch.FairLoss` takes.
+        measures: the measures of the verdict: names, or others as in `fairgrad.torch.FairLoss`.
             Default: demographic parity, equalized odds, equality of opportunity (if a desirable
             label is known), accuracy parity. Without true labels: demographic parity, and the
             four-fifths rule if one desirable label is known.
-        tolerance: the largest absolute level still called fair; "80%" for the four-fifths rule on
-            demographic parity; or a mapping from measures to either. Measures with bounds of their
-            own are judged by these.
-        confidence: of every interval and verdict.
+        tolerance: the largest absolute level that is fair; "80%" for the four-fifths rule on
+            demographic parity; or a mapping from measures to either. Measures with
+            bounds are judged by these.
+        confidence: the confidence level of every interval and verdict.
         baseline: predictions of another model for the same rows, to compare with.
         y_score: scores the predictions come from: (N,) of the desirable label, or (N, L). They are
             compared by group (AUC, calibration, distribution).
@@ -70,19 +70,18 @@ class Audit(ShownAndWritten):
             Rows of unknown value then count in all groups. The rows whose value is known must be a
             random sample: they correct the errors of the probabilities.
         y_desirable: the desirable label or labels; by default the second of two in sorted order.
-            Of more labels none is taken by itself, and measures that need one ask for it.
-        labels: all labels there are; by default those in y_true.
+            With more labels there is no default, and measures that need one raise an error.
+        labels: all possible labels; by default those in y_true.
         threshold: the score at which the model was trained to switch (0.5 for probabilities);
             None if it is not known.
         others: further measures, shown beside the verdict but not part of it.
         min_group: groups with fewer rows are shown with their counts and not judged; below 1 a
-            share of the rows, 0 to judge all. If fewer than two groups have so many rows, all
-            are judged.
+            share of the rows, 0 to judge all. If fewer than two groups have enough rows, all are
+            judged.
         reference: the group to compare all others with, instead of the mean over all rows: one of
             the attribute's values, or a mapping from attributes to values.
         baseline_name: what to call the baseline, such as "plain model".
-        remarks: what else readers should know about the rows, in sentences: shown with the
-            warnings.
+        remarks: further sentences about the rows, shown with the warnings.
 
     Attributes:
         labels: all labels, sorted.

@@ -161,12 +161,12 @@ class Finding:
 
     Attributes:
         measure: its name.
-        attribute: whose groups are compared: an attribute, or several crossed ("sex x race").
+        attribute: the attribute whose groups are compared, or several combined ("sex x race").
         table: the counts it rests on.
         comparison: what is compared.
-        tolerance: what is still called fair.
+        tolerance: the largest gap that is fair.
         alpha: 1 - confidence.
-        is_asked: whether the verdict of the audit looks at it.
+        is_asked: whether the verdict of the audit depends on it.
         unfair_share: of the error alpha, what "unfair" may use; the rest is that of other findings.
 
     Example:

@@ -24,7 +24,7 @@ def make_fairness_scorer(
     y_desirable: Any = None,
     cost_matrix: Any = None,
 ) -> FairnessScorer:
-    """A scorer by fairness, or by accuracy among those that are fair enough. Larger is better.
+    """Makes a scorer for fairness, or for accuracy among fair enough models. Larger is better.
 
     Without a bound the score is ``-unfairness``. With one it is the accuracy where
     ``unfairness <= max_unfairness`` and ``max_unfairness - unfairness`` elsewhere: any model within

@@ -13,9 +13,9 @@ from fairgrad.columns import as_array
 
 
 class FairDecision(nn.Module):
-    """From the logits of (label, group) cells to scores of the labels whose argmax is fair.
+    """Turns logits of (label, group) cells into scores of the labels whose argmax is fair.
 
-    A network with one output per cell, trained with a plain cross entropy on the cells, knows
+    A network with one output per cell, trained with a plain cross entropy on the cells, estimates
     ``P(y = l, s = r | x)``. The scores are ``sum_r w_(l,r) P(y = l, s = r | x)``: of all rules that
     keep the constraints, the most accurate one (see
     `fairgrad.sklearn.FairDecisionClassifier`). The weights are a buffer: they are saved, moved and
