@@ -375,6 +375,12 @@ def unequal(tmp_path_factory):
 PARITY = ("--measure", "demographic_parity")
 
 
+def test_a_frontier_says_what_is_wrong_with_the_chosen_model(here, unequal):
+    named = unequal(0.7)[1:-2]
+    shown = here("frontier", *named, *PARITY, "--points", 6).check().out
+    assert re.search(r"^! Fairness costs \d+\.\d points", shown, re.MULTILINE)
+
+
 @pytest.mark.parametrize("exact", [(), ("--exact",)])
 def test_a_larger_tolerance_is_advised_where_it_helps(here, unequal, tmp_path, exact):
     asked = [*unequal(0.16), "--out", tmp_path / "m", *PARITY]
