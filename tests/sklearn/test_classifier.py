@@ -334,6 +334,8 @@ def test_interruption_leaves_a_model(hiring, monkeypatch, hidden):
         ({"fairness_measure": "parity"}, "fairness_measure: got 'parity'"),
         ({"fairness_rate": "fast"}, "fairness_rate: expected a number or 'auto'"),
         ({"max_iter": "many"}, "max_iter: expected a whole number or 'auto'"),
+        ({"max_iter": 0}, "max_iter: expected a whole number of at least 1, got 0"),
+        ({"hidden_layer_sizes": (8, 0)}, "hidden_layer_sizes: expected a whole number of at least"),
         ({"epsilon": -1.0}, "epsilon: expected at least 0 .*; got -1"),
         ({"learning_rate": "fast"}, "learning_rate: expected a finite number"),
         ({"validation_fraction": 1.5}, "validation_fraction"),

@@ -23,7 +23,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fairgrad.aware import AwareRouting, beside, with_values
-from fairgrad.checks import is_number, naming_rows, warn
+from fairgrad.checks import check_count, is_number, naming_rows, warn
 from fairgrad.columns import as_pandas
 from fairgrad.decisions import largest
 from fairgrad.evaluate import levels_of
@@ -357,6 +357,7 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
             epochs = usual.epochs_of(rows.n, self.batch_size)
         elif isinstance(epochs, str):
             raise ValueError(f"max_iter: expected a whole number or 'auto', got {epochs!r}.")
+        check_count("max_iter", epochs)
         plan = TrainingPlan(
             hidden=self.hidden_,
             dropout=self.dropout,
@@ -597,6 +598,7 @@ def fit_variants(
     rows = read_rows(first, X, y, **arguments)
     of_features = {name: v for name, v in vars(first).items() if name.endswith("_in_")}
     hidden = np.atleast_1d(np.asarray(first.hidden_layer_sizes, dtype=int)).tolist()
+    hidden = [check_count("hidden_layer_sizes", units) for units in hidden]
     none = Scaling(np.zeros(rows.X.shape[1]), np.ones(rows.X.shape[1]))
     scaling = rows.scaling if first.standardize else none
     for model in models:
