@@ -168,9 +168,9 @@ class Certificate:
         >>> certificate.is_certified
         True
         >>> print(certificate.sentence)  # doctest: +NORMALIZE_WHITESPACE
-        Certified with 95 % confidence: fair by accuracy parity, groups by sensitive_features;
-        largest |F| 0.000 (at most 0.005), fair if at most 0.05; on 800 rows stated to be new, for
-        one model that was chosen from 16 on 800 other rows.
+        Certified with 95 % confidence: fair by accuracy parity, groups by sensitive_features. The
+        largest |F| is 0.000 (at most 0.005); fair is at most 0.05. It was judged on 800 rows stated
+        to be new. The model was chosen from 16 models on 800 other rows.
     """
 
     audit: Audit
@@ -221,23 +221,23 @@ class Certificate:
                 f" (look {self.look} at this model; the confidence is that of all looks together)"
             )
         if n_models > 1:
-            chosen = f" that was chosen from {n_models:,} on {self.candidacy.n_rows:,} other rows"
+            rows = f"{self.candidacy.n_rows:,} other rows"
+            chosen = f" The model was chosen from {n_models:,} models on {rows}."
         if self.overlap is not None:
             equal, expected = self.overlap
-            rows = counted(equal, "row")
-            equals = "equals" if equal == 1 else "equal"
-            overlap = (
-                f" {rows} {equals} a training row in all features; by chance {expected:,} would."
-            )
+            equals = f"{counted(equal, 'row')} equal{'s' * (equal == 1)}"
+            overlap = f" {equals} a training row in all features; by chance {expected:,} would."
         if self.not_covered:
             not_covered = f" Not covered: {words.listed(list(self.not_covered), most=6)}."
         weighted = " Rows have weights: the confidence is approximate." if audit.is_weighted else ""
+        figure = (
+            f"The {words.judged([worst])} is {_at_most(worst)}; fair is {words.in_words(worst)}."
+        )
         return (
             f"{head} with {100 * self.confidence:.4g} % confidence: {verdict} by "
-            f"{words.conjoined(list(names))}, groups by {words.conjoined(list(grouped))}; "
-            f"{words.judged([worst])} {_at_most(worst)}, fair if {words.in_words(worst)}; on "
-            f"{counted(audit.table.n_rows, 'row')} stated to be new{look}, for one model"
-            f"{chosen}.{overlap}{not_covered}{self._needed(worst)}{weighted}"
+            f"{words.conjoined(list(names))}, groups by {words.conjoined(list(grouped))}. {figure} "
+            f"It was judged on {counted(audit.table.n_rows, 'row')} stated to be new{look}."
+            f"{chosen}{overlap}{not_covered}{self._needed(worst)}{weighted}"
         )
 
     def _needed(self, worst: Finding) -> str:
