@@ -320,6 +320,18 @@ def test_a_tolerance_that_nobody_would_call_fair_is_no_advice():
     assert "for a claim of fairness" in " ".join(conclusion(audit))
 
 
+def test_with_weights_the_price_is_counted_in_rows():
+    """Rows stand for several people each, so that rows and points are not the same share."""
+    y, s = np.tile([0, 1], 400), np.repeat(["a", "b"], 400)
+    better, weight = y.copy(), np.ones(800)
+    better[:40] ^= 1
+    weight[:40] = 5.0
+    weighted = Audit(y, y, s, baseline=better, sample_weight=weight).summary()
+    assert "40 more rows are predicted correctly" in " ".join(weighted.split())
+    plain = Audit(y, y, s, baseline=better).summary()
+    assert "40 more people are predicted correctly" in " ".join(plain.split())
+
+
 def test_a_star_is_explained_where_there_is_one():
     y, s = np.tile([0, 1], 400), np.repeat(["a", "b"], 400)
     better = np.where(s == "a", 1 - y, y)

@@ -428,7 +428,9 @@ def price(audit: Audit) -> str:
     interval = f"(interval {points(low)} to {points(high)})"
     of = f"Accuracy {way} by {points(abs(change))} points {interval}"
     n = abs(net)
-    return f"{of}: {n:,} {more} {'person is' if n == 1 else 'people are'} predicted correctly."
+    one, several = ("row", "rows") if audit.is_weighted else ("person", "people")
+    who = f"{one} is" if n == 1 else f"{several} are"
+    return f"{of}: {n:,} {more} {who} predicted correctly."
 
 
 def verdict_blocks(audit: Audit) -> list[Block]:
