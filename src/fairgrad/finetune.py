@@ -20,7 +20,12 @@ from fairgrad.columns import as_columns, sensitive_columns
 from fairgrad.evaluate import levels_of, unfairness
 from fairgrad.frontier import Frontier
 from fairgrad.groups import group_rows
-from fairgrad.measures import accuracy_parity, constraints_of, desirable_labels
+from fairgrad.measures import (
+    accuracy_parity,
+    check_several_groups,
+    constraints_of,
+    desirable_labels,
+)
 from fairgrad.progress import ProgressBar
 from fairgrad.sklearn import FairGradClassifier
 from fairgrad.sklearn.classifier import EPSILON, NETWORK, Schedule
@@ -184,7 +189,7 @@ def finetune(
         rate = usual.learning_rate if learning_rate == "auto" else learning_rate
         n_epochs = usual.epochs_of(len(inputs), batch_size) if max_iter == "auto" else max_iter
         rate, n_epochs = check_number("learning_rate", rate), check_count("max_iter", n_epochs)
-        solver, history = optimizer(trainable, lr=rate), []
+        solver, history = _solver(optimizer, trainable, rate), []
         n_steps = math.ceil(len(inputs) / batch_size)
         losses, order = 0.0, np.empty(0, dtype=np.int64)
         tuned.train()
@@ -210,6 +215,17 @@ def finetune(
             history[-1] |= judge(tuned)
         criterion.warn_of_faults(inputs, tuned, *([module] if keeps else []))
     return FineTuned(tuned.eval(), classes, history)
+
+
+def _solver(optimizer: Any, parameters: list[nn.Parameter], rate: float) -> torch.optim.Optimizer:
+    """The optimizer of some parameters."""
+    if not callable(optimizer):
+        raise TypeError(
+            "optimizer: expected a function of parameters and lr, such as torch.optim.AdamW, got "
+            f"{type(optimizer).__name__}."
+        )
+    solver: torch.optim.Optimizer = optimizer(parameters, lr=rate)
+    return solver
 
 
 def _step(
@@ -245,6 +261,7 @@ class _BatchLoss(nn.Module):
         super().__init__()
         if measure is None:
             measure, settings = accuracy_parity, {**settings, "fairness_rate": 0.0}
+        check_several_groups(measure, rows.groups, "sensitive_features")
         # The loss takes integers: labels and sensitive values are their positions here.
         groups = rows.groups
         values = tuple(np.arange(len(known)) for known in groups.values)
@@ -606,7 +623,14 @@ class NetworkInputs:
     def batch(self, index: Ints) -> Any:
         """Some rows as the network takes them: a tensor, or named tensors."""
         batch = _gather(self.rows, index)
-        return batch if self.transform is None else self.transform(batch)
+        if self.transform is not None:
+            return self.transform(batch)
+        if isinstance(batch, (list, tuple)) and not isinstance(batch[0], str):
+            raise TypeError(
+                f"X: expected examples that are inputs alone, got {len(batch)} parts in each; take "
+                "what the network needs by transform=, or pass arrays."
+            )
+        return batch
 
     def pieces(self, size: int, verbose: bool | str, unit: str) -> Iterator[tuple[slice, Any]]:
         """All rows in their order, so many at a time, each piece with its place; under a bar."""
@@ -620,7 +644,8 @@ def _readable(rows: Any) -> Any:
     """Frames as arrays; everything else that has a length as it is."""
     if hasattr(rows, "to_numpy"):
         return rows.to_numpy()
-    if not hasattr(rows, "__len__") or isinstance(rows, (str, bytes)):
+    is_indexed = hasattr(rows, "__getitem__") or hasattr(rows, "batch")
+    if not (is_indexed and hasattr(rows, "__len__")) or isinstance(rows, (str, bytes)):
         raise TypeError(
             "X: expected a tensor, an array, a mapping of these, or a sequence of examples, got "
             f"{type(rows).__name__}."
@@ -671,10 +696,14 @@ def _logits(module: nn.Module, batch: Any) -> Tensor:
     A tensor is taken as it is, and so is the entry or attribute ``logits`` of anything else, as in
     the models of Hugging Face.
     """
-    device = next((p.device for p in module.parameters()), torch.device("cpu"))
+    own = next((p for p in module.parameters() if p.is_floating_point()), torch.zeros(0))
 
     def moved(value: Any) -> Any:
-        return value.to(device) if isinstance(value, Tensor) else value
+        if not isinstance(value, Tensor):
+            return value
+        # Arrays and frames have double precision unless somebody sees to it.
+        is_converted = {value.dtype, own.dtype} == {torch.float32, torch.float64}
+        return value.to(own.device, own.dtype if is_converted else value.dtype)
 
     if isinstance(batch, Mapping):
         returned = module(**{name: moved(value) for name, value in batch.items()})
@@ -713,7 +742,10 @@ def find_head(module: nn.Module, head: str | None = None) -> tuple[str, nn.Linea
 
     Raises:
         ValueError: if there is no such part, or no linear layer in it.
+        TypeError: if it is no network.
     """
+    if not isinstance(module, nn.Module):
+        raise TypeError(f"module: expected a torch.nn.Module, got {module!r}.")
     layers = dict(module.named_modules(remove_duplicate=False))
     linear = {name: layer for name, layer in layers.items() if isinstance(layer, nn.Linear)}
     if head is not None and head not in layers:

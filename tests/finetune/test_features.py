@@ -3,9 +3,11 @@
 import copy
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
 
 from fairgrad.finetune import compute_features, find_head, with_head
 
@@ -101,12 +103,37 @@ def test_a_head_that_is_not_the_last_step_is_refused(make_rows, returned, error,
         (np.zeros((0, 6), dtype=np.float32), ValueError, "X: expected at least one row"),
         (3.0, TypeError, "X: expected a tensor, .* got float"),
         ("a text", TypeError, "got str"),
+        (DataLoader(np.zeros((3, 6))), TypeError, "X: expected a tensor, .* got DataLoader"),
+        (
+            TensorDataset(torch.zeros(3, 6), torch.zeros(3)),
+            TypeError,
+            "X: expected examples that are inputs alone, got 2 parts in each; .* transform=",
+        ),
         ({"x": np.zeros((3, 6)), "z": np.zeros((2, 6))}, ValueError, "{'x': 3, 'z': 2}"),
     ],
 )
 def test_rows_that_cannot_be_read_are_refused(network, X, error, message):
     with pytest.raises(error, match=message):
         compute_features(network, X)
+
+
+def test_precision_follows_the_network(network, make_rows):
+    """Arrays and frames have double precision unless somebody sees to it."""
+    X = make_rows(20, seed=0)[0]
+    expected = compute_features(network, X)
+    for rows in (
+        X.astype(np.float64),
+        pd.DataFrame(X.astype(np.float64)),
+        torch.tensor(X).double(),
+    ):
+        np.testing.assert_array_equal(compute_features(network, rows), expected)
+    np.testing.assert_allclose(compute_features(network.double(), X), expected, atol=1e-6)
+
+
+def test_what_is_no_network_is_refused():
+    for module in (None, torch.nn.Linear):
+        with pytest.raises(TypeError, match="module: expected a torch.nn.Module, got"):
+            compute_features(module, np.zeros((3, 6), dtype=np.float32))
 
 
 def same_state(one, other):

@@ -298,6 +298,12 @@ def test_rows_that_do_not_fit_are_refused(rows, network):
         finetune(network, X, y)
     with pytest.raises(ValueError, match="y: got '2', which was never seen"):
         finetune(network, X, y, s, validation=(X, y + 1, s))
+    with pytest.raises(
+        ValueError, match="sensitive_features: fairness compares at least two groups"
+    ):
+        finetune(network, X, y, s * 0)
+    with pytest.raises(TypeError, match="optimizer: expected a function .* got str"):
+        finetune(network, X, y, s, optimizer="adam")
     network.requires_grad_(requires_grad=False)
     with pytest.raises(ValueError, match="module: expected parameters that require a gradient"):
         finetune(network, X, y, s)
