@@ -372,14 +372,14 @@ class ModelAudits(Sequence[Audit]):
         if plain is not None:
             usual = self.predicted[plain].astype(np.int64)
             baseline = model_figures(constraints, rows, usual, costs)
-            noise = _noise_of_worst(constraints, rows, decided, usual)
+            noise = noise_of_worst(constraints, rows, decided, usual)
         figures, labels = model_figures(constraints, rows, decided, costs), rows.groups.labels
         return find_fault(
             figures, [], baseline, labels.tolist(), suggestions, "validation", noise=noise
         )
 
 
-def _noise_of_worst(
+def noise_of_worst(
     constraints: Constraints, rows: GroupedRows, decided: Ints, usual: Ints
 ) -> float:
     """Two standard errors of the change of the worst level from the plain model's decisions.
