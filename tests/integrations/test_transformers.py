@@ -286,7 +286,7 @@ def test_a_bert_that_returns_tuples_is_trained_alike(people, tmp_path):
         (lambda logits: {"scores": logits}, TypeError, r"with 'logits'; got .*\['scores'\]"),
         (lambda _: "text", TypeError, "model: expected a tensor of scores"),
         (lambda logits: logits[:, None], ValueError, r"target: expected labels of the shape"),
-        (lambda logits: logits[:, 0], ValueError, r"target: expected labels of the shape"),
+        (lambda logits: logits[:, 0], ValueError, "input: expected a column per class"),
     ],
 )
 def test_other_outputs_are_refused(people, tmp_path, wrap, error, message):
