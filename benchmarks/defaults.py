@@ -14,6 +14,7 @@ import argparse
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -44,7 +45,8 @@ def slack_of(combine: Callable[[Any, Any], Any]) -> Callable[..., Constraints]:
     """The slack as a function of epsilon and of the standard error of each level."""
 
     def slacken_for(constraints: Constraints, rows: Any, epsilon: Any) -> Constraints:
-        error = RULE(constraints, rows, 1e-12).upper - constraints.upper
+        with patch("fairgrad.constraints.FEW_LEVELS", 10**9):  # one standard error, no multiple
+            error = RULE(constraints, rows, 1e-12).upper - constraints.upper
         return constraints.slacken(combine(epsilon, error))
 
     return slacken_for
@@ -52,7 +54,8 @@ def slack_of(combine: Callable[[Any, Any], Any]) -> Callable[..., Constraints]:
 
 SLACKS = {
     "epsilon": slack_of(lambda epsilon, _: epsilon),
-    "the larger of epsilon and 1 s.e. (default)": RULE,
+    "the larger of epsilon and 1 s.e.": slack_of(np.maximum),
+    "the same, more with many levels (default)": RULE,
     "the larger of epsilon and 1.5 s.e.": slack_of(
         lambda epsilon, error: np.maximum(epsilon, 1.5 * error)
     ),

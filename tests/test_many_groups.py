@@ -2,12 +2,14 @@
 
 import copy
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
 
 from fairgrad import Audit, FairGradClassifier, On, fairness_levels
+from fairgrad.sklearn import FairDecisionClassifier
 from fairgrad.torch import CrossEntropyLoss
 
 N_GROUPS = 10_000
@@ -53,3 +55,16 @@ def test_estimator_and_audit():
     np.testing.assert_allclose(model.levels_, found.values, atol=1e-9)
     audit = Audit(Y, predicted, S, measures=["demographic_parity"])
     assert audit.findings[0].unfairness == pytest.approx(found.unfairness)
+
+
+@pytest.mark.parametrize("measure", ["equalized_odds", "demographic_parity"])
+@pytest.mark.parametrize("make", [FairGradClassifier, partial(FairDecisionClassifier, None)])
+def test_groups_that_differ_by_chance_alone_cost_next_to_nothing(make, measure):
+    """40 groups of 75 rows: some are far from the mean by chance, which is not to be fitted."""
+    rng = np.random.default_rng(0)
+    X, s = rng.normal(size=(6000, 4)), rng.integers(40, size=6000)
+    y = (X[:, 0] + X[:, 1] + rng.normal(size=6000) > 0.5).astype(int)
+    model = make(measure, random_state=0).fit(X[:3000], y[:3000], sensitive_features=s[:3000])
+    plain = FairGradClassifier(None, random_state=0).fit(X[:3000], y[:3000])
+    fair, best = (np.mean(one.predict(X[3000:]) == y[3000:]) for one in (model, plain))
+    assert fair > best - 0.01

@@ -18,6 +18,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, replace
 from functools import cached_property
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
 
 SAME_NAME = ("c0", "by_label", "names", "slack", "n_outcomes", "single_group")
 """The arguments of `Constraints` that become attributes of the same name."""
+
+FEW_LEVELS = 4
+"""Up to so many levels, one standard error is the slack that sampling error explains."""
 
 MOST_NAMES = 20
 """How many constraints a warning names at most."""
@@ -307,12 +311,14 @@ class Constraints:
         )
 
     def slacken_for(self, rows: GroupedRows, epsilon: Any) -> Constraints:
-        """Slackens by epsilon, or by one standard error of a level where that is larger.
+        """Slackens by epsilon, or by what sampling error explains of a level where that is larger.
 
-        The levels of small groups are mostly noise, and a model that fits noise is less fair on new
-        rows. No model is needed: the variance of a cell's error rate is at most ``1 / 4n`` for n
-        rows. Epsilon 0 stays exact fairness. With sample weights, n is
-        ``(sum of w)^2 / sum of w^2``.
+        The levels of small groups are mostly noise, and a model that fits noise is less accurate
+        and less fair on new rows. With up to four levels sampling error explains one standard
+        error. Of more levels more are far away by chance, so it is a larger multiple: the number of
+        levels expected beyond it is that of four levels. No model is needed: the variance of a
+        cell's error rate is at most ``1 / 4n`` for n rows. Epsilon 0 stays exact fairness. With
+        sample weights, n is ``(sum of w)^2 / sum of w^2``.
 
         Args:
             rows: the rows whose levels are constrained.
@@ -335,7 +341,9 @@ class Constraints:
         weight = np.ones(len(cell)) if rows.weight is None else rows.weight / rows.weight.max()
         total, squares = (count_rows(cell, self.n_cells, weight**power) for power in (1, 2))
         largest = 0.25 * np.divide(squares, total**2, out=np.zeros(len(total)), where=total > 0)
-        error = np.minimum(self.standard_errors(largest), 1.0)
+        n_levels = max(FEW_LEVELS, len(np.unique(self.coefficients.row)))
+        multiple = -NormalDist().inv_cdf(NormalDist().cdf(-1.0) * FEW_LEVELS / n_levels)
+        error = np.minimum(multiple * self.standard_errors(largest), 1.0)
         return self.slacken(np.where(slack > 0, np.maximum(slack, error), slack))
 
     def standard_errors(self, variance: Floats) -> Floats:

@@ -119,8 +119,8 @@ def finetune(
         sensitive_features: (n,) sensitive values, or a table with one column per attribute;
             missing values and -1 are unknown and in no constraint.
         fairness_measure: as in `fairgrad.torch.FairLoss`; None trains with the plain loss.
-        epsilon: slack of the constraints, or one standard error of a level where that is more; 0 is
-            exact fairness.
+        epsilon: slack of the constraints, or what the sampling error of a level explains where that
+            is more; 0 is exact fairness.
         fairness_rate: step size of the multipliers, as in `fairgrad.torch.FairLoss`. With a number
             the head is not moved; 0 is the plain loss.
         y_desirable: desirable labels, for measures that need them; by default the second of two.

@@ -129,8 +129,9 @@ class FairGradClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, BaseEs
             `fairgrad.torch.FairLoss`), or None for a plain model.
         epsilon: how far each level of fairness may be from its bounds on the rows of the fit. If a
             model misses this by more than 0.005, a ``FairnessWarning`` tells you. The level of a
-            small group may be one standard error away, if that is more than epsilon. 0 is the
-            paper's exact fairness for all groups, which costs more accuracy.
+            small group may be as far away as its sampling error explains: one standard error, or
+            more where there are more than four levels. 0 is the paper's exact fairness for all
+            groups, which costs more accuracy.
         fairness_rate: step size of the multipliers. "auto" trains two rates and a plain model
             side by side, moves the last layer until the levels are within their bounds, and keeps
             the most accurate model. With a number it trains one model at this constant rate, as

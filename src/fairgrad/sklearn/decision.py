@@ -104,8 +104,9 @@ class FairDecisionClassifier(ShownInNotebooks, AwareRouting, ClassifierMixin, Ba
             "accuracy_parity", "four_fifths_rule", "equalized_odds_all", one of your own (see
             `fairgrad.torch.FairLoss`), or None for the plain estimator.
         epsilon: slack of the constraints. 0 asks for exact fairness: levels of at most 0.001, or of
-            one row where one row makes more. Otherwise a level of few rows may be one standard
-            error away, if that is more: noise is not fitted. Infinity gives the plain decisions.
+            one row where one row makes more. Otherwise a level of few rows may be as far away
+            as its sampling error explains, so that noise is not fitted. Infinity gives the plain
+            decisions.
         use_sensitive: whether decisions may look at the sensitive values, which then are given to
             `predict`, too: ``P(y, s | x)`` becomes ``P(y | x, s)``. The law may forbid it. Where a
             value is unknown, the decision is that of a model that does not use it.
