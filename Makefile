@@ -95,7 +95,7 @@ reliability: .venv/dev
 	$(BIN)/python -m reliability fuzz faults --trials 10
 
 # The pictures in the README, from the demo's report.
-pictures: .venv/browser
+pictures: .venv/browser .venv/docs
 	command -v chromium >/dev/null || (apt-get update -qq && apt-get install -y -qq chromium)
 	$(BIN)/python scripts/pictures.py
 

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from fairgrad.torch.fairness_loss import FairLoss
     from fairgrad.torch.multipliers import Multipliers
 
-EVERY = 64
-"""Steps between two looks at a batch."""
+EVERY, SETTLED = 64, 32
+"""Steps between two looks at a batch. After so many looks there are four times as many, so that a
+look costs a long training next to nothing."""
 
 CALMER = "Try a smaller learning rate, or gradient clipping."
 
@@ -68,7 +69,7 @@ def divergence(loss: Any, criterion: FairLoss) -> str | None:
 
 
 class Watch:
-    """Looks at one of 64 batches, and warns, of each problem once, of training that goes wrong.
+    """Looks at some batches, and warns, of each problem once, of training that goes wrong.
 
     On an accelerator such a look waits for the device. Compiled calls are not watched.
     """
@@ -83,7 +84,7 @@ class Watch:
         mass = np.concatenate([group.mass.ravel() for group in groups])
         self._share = mass / mass.sum()
         self._names = groups[0].cell_names(by_label=True) * len(groups)
-        self._n_steps = 0
+        self._n_steps = self._since = 0  # steps so far, and at the last verdict
         self._first_level: float | None = None
         self._warned: set[str] = set()
         self._looks: list[tuple[Any, ...]] = []
@@ -93,13 +94,15 @@ class Watch:
 
     def take_over(self, other: Watch) -> None:
         """Continues where the watch of fewer groups stands."""
-        self._n_steps, self._warned = other._n_steps, other._warned
+        self._n_steps, self._since = other._n_steps, other._n_steps
+        self._warned = other._warned
         self._first_level = other._first_level
 
     def is_due(self) -> bool:
         """Counts a step; whether its batch is to be looked at."""
         self._n_steps += 1
-        return self._n_steps % EVERY == 0
+        every = EVERY if self._n_steps <= SETTLED * EVERY else 4 * EVERY
+        return self._n_steps % every == 0
 
     def look(
         self,
@@ -125,7 +128,8 @@ class Watch:
 
     def _judge(self, state: Multipliers, *looks: Any) -> None:
         label, s, weight, predicted = (np.concatenate(arrays) for arrays in looks[:-1])
-        first = self._n_steps - EVERY * len(looks[0])
+        first = self._since
+        self._since = self._n_steps
         least = float(state.cell_weights.min())
         if least < LEAST_WEIGHT:
             self._warn(
