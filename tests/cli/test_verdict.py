@@ -387,7 +387,7 @@ def test_a_larger_tolerance_is_advised_where_it_helps(here, unequal, tmp_path, e
     (fault,) = here(*asked, *exact).check().json["faults"]
     assert fault.startswith("Fairness costs")
     advised = (
-        r"--tolerance in place of --exact \((\S+) would"
+        r"--tolerance instead of --exact \((\S+) would"
         if exact
         else r"larger --tolerance \((\S+) would"
     )

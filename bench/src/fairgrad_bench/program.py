@@ -79,7 +79,7 @@ cluster_option = click.option(
 
 @click.group()
 def bench() -> None:
-    """Run the paper's experiments, resume them, and compare the results with the paper's."""
+    """Run the paper's experiments and published comparisons."""
 
 
 @bench.command()

@@ -195,15 +195,15 @@ def predict(**params: Any) -> Any:
       fairgrad predict model new.csv --out predictions.csv
 
     TABLE is one or more CSV, TSV, Parquet or Excel files, a folder of them, or - for the standard
-    input. It can have any number of rows: some thousand are predicted at a time.
+    input. It can have any number of rows: a few thousand are predicted at a time.
 
     The output has all columns of the table, a column of predictions, and the probability of the
     desirable value (of every value, if there are more than two). Sensitive columns are needed only
     if the model was fitted with --use-sensitive.
 
     Columns may be in any order, and columns the model does not use are ignored. A category that
-    training did not have counts as none of the known ones, and so does a missing category, unless
-    training had some. A missing number is replaced by the median.
+    the training table did not have is treated as unknown. So is a missing category, unless values
+    were missing in training, too. A missing number is replaced by the median.
     """
     return import_module("fairgrad.cli.predict").predict(params)
 
@@ -320,8 +320,10 @@ def monitor(**params: Any) -> Any:
 
     \b
       fairgrad monitor model/ monday.csv --state state.json --fail-on unfair
-      fairgrad monitor decided.csv --prediction hired --sensitive sex --state state.json
-      fairgrad monitor decided.csv --prediction hired --sensitive sex --time day --period week
+      fairgrad monitor decided.csv --prediction hired --sensitive sex
+          --state state.json
+      fairgrad monitor decided.csv --prediction hired --sensitive sex
+          --time day --period week
 
     Each call adds a batch to the counts in the state file and judges the average since the start.
     "Unfair" and "fair" are wrong with at most 5 % probability in the whole life of the system,
@@ -366,8 +368,8 @@ def certify(**params: Any) -> Any:
     The model is certified if it is fair within --tolerance with 95 % confidence. If it is not, the
     exit code is 1.
 
-    Rows of the training table are recognized and refused. The folder of the model records each
-    look, and all looks together are wrong with at most 5 % probability.
+    TABLE is refused if more of its rows are in the training table than chance explains. The folder
+    of the model records each look, and all looks together are wrong with at most 5 % probability.
     """
     return import_module("fairgrad.cli.audit").certify(params)
 

@@ -76,10 +76,10 @@ USE = """\
 TABLES = """\
 - Columns may be in any order; columns that the model does not use are ignored.
 - If a column that the model needs is missing, an error names it.
-- A category never seen in training counts as none of the known ones (as `(other)`, where rare
+- A category that was not in the training table is treated as unknown (as `(other)`, where rare
   values were merged).
-- A missing category is a separate category if values were missing in training, else it counts as
-  none of the known ones. A missing number is replaced by the median; if values were missing in
+- A missing category is a separate category if values were missing in training, else it is treated
+  as unknown. A missing number is replaced by the median; if values were missing in
   training, the model is also told that it was missing.
 - Dates must be written as in the training table.
 """

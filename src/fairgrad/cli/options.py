@@ -242,7 +242,9 @@ OPTIONS: dict[str, dict[str, Any]] = {
         type=parse_layer_sizes,
     ),
     "epochs": _number(
-        "Passes over the training rows, or number of boosted trees.", click.IntRange(1)
+        "Passes over the training rows, or number of boosted trees [default: by the size of the "
+        "table, 300 trees].",
+        click.IntRange(1),
     ),
     "seed": _number("Random seed.", click.IntRange(0, 2**31 - 1), default=0),
     "train_rows": _number(
@@ -266,7 +268,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     ),
     "reference": _text(
         "[COLUMN=]GROUP",
-        "Compare with this group instead of all rows (repeatable, one per sensitive column).",
+        "Compare with this group (repeatable, one per sensitive column) [default: all rows; in "
+        "`impact` the most selected category].",
         multiple=True,
     ),
     "test": _text("FILE", "Table to audit the model on; then no rows are held out."),

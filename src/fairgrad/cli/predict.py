@@ -1,4 +1,4 @@
-"""``fairgrad predict``: a model's predictions for a table, some thousand rows at a time."""
+"""``fairgrad predict``: a model's predictions for a table, a few thousand rows at a time."""
 
 from __future__ import annotations
 

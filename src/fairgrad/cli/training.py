@@ -64,7 +64,7 @@ TERMS = {
     "min_group": ("--min-group", "the minimum size of groups"),
     "No epsilon": ("No --tolerance", "No tolerance"),
     "No tolerance": ("No --tolerance", "No tolerance"),
-    "larger epsilon": ("--tolerance in place of --exact", "tolerance in place of exact fairness"),
+    "larger epsilon": ("--tolerance instead of --exact", "tolerance instead of exact fairness"),
     "larger tolerance": ("larger --tolerance", "larger tolerance"),
     "epsilon=": ("--tolerance ", "The tolerance of "),
     "epsilon": ("--tolerance", "tolerance"),

@@ -35,7 +35,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # no
     row numbers, texts that differ in most rows, and columns of one value.
 
     Later tables are read as the table of `fit` was. Their columns may be in another order. A value
-    that `fit` has not seen counts as none of the known ones, or as one of the rare ones.
+    that `fit` has not seen is treated as unknown, or as one of the rare ones.
 
     It is what ``fairgrad fit`` stores in a model, and a step for pipelines, `fairgrad.persistence`
     and `fairgrad.onnx`.

@@ -1,9 +1,9 @@
 """Which columns of a table are features, and how the same columns of later tables are read.
 
 At prediction, columns may be in another order, and columns that the model does not use are ignored.
-A category that was not in the training rows counts as none of the known ones (or as one of the
-merged rare ones, if there are any). A missing number is replaced by the median. A missing category
-is a separate category if some were missing in training, else none of the known ones.
+A category that was not in the training rows is treated as unknown (or as one of the merged rare
+ones, if there are any). A missing number is replaced by the median. A missing category is a
+separate category if some were missing in training, else it is treated as unknown.
 """
 
 from __future__ import annotations
