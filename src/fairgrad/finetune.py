@@ -19,7 +19,6 @@ from fairgrad.checks import check_count, check_number, relative_costs
 from fairgrad.columns import as_columns, sensitive_columns
 from fairgrad.evaluate import levels_of, unfairness
 from fairgrad.frontier import Frontier
-from fairgrad.frontier.models import noise_of_worst
 from fairgrad.groups import group_rows
 from fairgrad.measures import (
     accuracy_parity,
@@ -33,19 +32,12 @@ from fairgrad.sklearn.classifier import EPSILON, NETWORK, Schedule
 from fairgrad.sklearn.last_layer import LastLayers, LayerInputs
 from fairgrad.splitting import unpack_rows
 from fairgrad.torch import BCEWithLogitsLoss, CrossEntropyLoss
-from fairgrad.usefulness import (
-    REACHED,
-    Suggestions,
-    constant_figures,
-    model_figures,
-    warn_of_faults,
-)
+from fairgrad.usefulness import Suggestions, constant_figures, model_figures, warn_of_faults
 
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from fairgrad.constraints import Constraints
     from fairgrad.groups import GroupedRows, Ints
 
 __all__ = [
@@ -136,9 +128,7 @@ def finetune(
         max_iter: epochs, passes over the rows. "auto" is 3 if more than a million weights are
             trained. Otherwise it is 20, but at most 900 steps or 5 epochs, whichever is more.
         batch_size: rows per step.
-        validation: (X, y, sensitive_features) to judge every epoch on. A ``FairnessWarning`` says
-            if the result is less fair there than the network it started from: large networks
-            memorize the training rows, whose levels then say little about new rows.
+        validation: (X, y, sensitive_features) to judge every epoch on.
         random_state: seed of the new head, the shuffling and the dropout.
         verbose: True shows a progress bar; "auto" on terminals, when it takes long.
 
@@ -172,7 +162,7 @@ def finetune(
     inputs = NetworkInputs(X, transform)
     rows = _labelled(inputs, y, sensitive_features)
     classes = rows.groups.labels
-    judged = _Validation(validation, transform, classes, fairness_measure, y_desirable)
+    judge = _judge(validation, transform, classes, fairness_measure, y_desirable)
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     name, old_head = find_head(module, head)
     relative_costs(cost_matrix, len(classes))  # refused before anything is trained
@@ -218,12 +208,12 @@ def finetune(
             losses += len(batch) * _step(loss, solver, tuned, clip_norm, passed)
             bar.text = f"epoch {epoch + 1} of {n_epochs}"
             if step == n_steps - 1:
-                history.append({"loss": losses / len(inputs), **judged.judge(tuned)})
+                history.append({"loss": losses / len(inputs), **judge(tuned)})
     if fairness_measure is not None and fairness_rate != 0:
         if fairness_rate == "auto" and layer.weight.requires_grad:
             criterion.move_head(tuned, name, inputs)
-            history[-1] |= judged.judge(tuned)
-        criterion.warn_of_faults(inputs, judged, tuned, *([module] if keeps else []))
+            history[-1] |= judge(tuned)
+        criterion.warn_of_faults(inputs, tuned, *([module] if keeps else []))
     return FineTuned(tuned.eval(), classes, history)
 
 
@@ -312,9 +302,7 @@ class _BatchLoss(nn.Module):
             head.weight.copy_(moved[:, :-1])
             head.bias.copy_(moved[:, -1])
 
-    def warn_of_faults(
-        self, inputs: NetworkInputs, judged: _Validation, *networks: nn.Module
-    ) -> None:
+    def warn_of_faults(self, inputs: NetworkInputs, *networks: nn.Module) -> None:
         """Warns of faults of a network; a second network is the one that training started from."""
         costs = self.fair.cost_matrix
         fair, *plain = (
@@ -330,7 +318,6 @@ class _BatchLoss(nn.Module):
             constant_figures(self.constraints, self.rows, costs),
             plain[0] if plain else None,
             labels=self.rows.groups.labels.tolist(),
-            overfits=judged.fault(networks[0], networks[1], asked or 0.0) if plain else "",
         )
 
 
@@ -341,59 +328,30 @@ def _predict(module: nn.Module, inputs: NetworkInputs) -> Ints:
     return np.asarray(predicted, dtype=np.int64)
 
 
-class _Validation:
-    """Judges networks on validation rows, which are checked at once; on none if there are none."""
+def _judge(
+    validation: Any,
+    transform: Callable[[Any], Any] | None,
+    classes: NDArray[Any],
+    measure: Any,
+    y_desirable: Any,
+) -> Callable[[nn.Module], dict[str, float]]:
+    """A function from a network to its figures on validation rows, which are checked at once."""
+    if validation is None:
+        return lambda _: {}
+    X, y, s, _ = unpack_rows(validation, "validation")
+    inputs = NetworkInputs(X, transform)
+    rows = _labelled(inputs, y, s, classes)
 
-    def __init__(
-        self,
-        validation: Any,
-        transform: Callable[[Any], Any] | None,
-        classes: NDArray[Any],
-        measure: Any,
-        y_desirable: Any,
-    ) -> None:
-        self.constraints: Constraints | None = None
-        self.is_given = validation is not None
-        if self.is_given:
-            X, y, s, _ = unpack_rows(validation, "validation")
-            self.inputs = NetworkInputs(X, transform)
-            self.rows = _labelled(self.inputs, y, s, classes)
-            if measure is not None and s is not None:
-                groups = self.rows.groups
-                self.constraints = constraints_of(measure, groups, y_desirable=y_desirable)
-
-    def judge(self, network: nn.Module) -> dict[str, float]:
-        """The accuracy and unfairness of a network."""
-        if not self.is_given:
-            return {}
-        predicted = _predict(network, self.inputs)
-        figures = {"accuracy": float((predicted == self.rows.label).mean())}
-        if self.constraints is not None:
-            gaps = self.constraints.gaps(levels_of(self.constraints, self.rows, predicted))
+    def judge(module: nn.Module) -> dict[str, float]:
+        predicted = _predict(module, inputs)
+        figures = {"accuracy": float((predicted == rows.label).mean())}
+        if measure is not None and s is not None:
+            constraints = constraints_of(measure, rows.groups, y_desirable=y_desirable)
+            gaps = constraints.gaps(levels_of(constraints, rows, predicted))
             figures["unfairness"] = float(unfairness(gaps))
         return figures
 
-    def fault(self, fair: nn.Module, plain: nn.Module, epsilon: float) -> str:
-        """A sentence if a network is less fair than the one it started from; else empty.
-
-        Neither chance nor levels within epsilon are a fault.
-        """
-        if self.constraints is None:
-            return ""
-        constraints = self.constraints.slacken_for(self.rows, epsilon)
-        new, old = (_predict(network, self.inputs) for network in (fair, plain))
-        noise = noise_of_worst(constraints, self.rows, new, old)
-        after, before = (model_figures(constraints, self.rows, one) for one in (new, old))
-        if not after.beyond or after.worst <= before.worst + max(REACHED, noise):
-            return ""
-        return LESS_FAIR.format(after.worst, before.worst)
-
-
-LESS_FAIR = (
-    "On the validation rows the network is less fair than the one it started from: max |F| is "
-    "{:.4f}, against {:.4f}. If it has memorized the training rows, try more rows or a smaller "
-    "network."
-)
+    return judge
 
 
 @dataclass(frozen=True, eq=False)

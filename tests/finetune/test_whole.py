@@ -242,19 +242,6 @@ def test_epochs_are_judged_on_the_validation_rows(rows, network, make_rows):
     assert last["unfairness"] == fairness_levels(y, predicted, s, DP).unfairness
 
 
-def test_a_network_that_is_less_fair_on_the_validation_rows_is_a_warning(make_rows):
-    rows = make_rows(2000, seed=0)
-    X, y, s = make_rows(2000, seed=1)
-    other = (X[:, 1] > 0).astype(int)  # the feature that a fair network uses more
-    network = trained(rows)
-    message = r"On the validation rows the network is less fair .* is 0\.\d+, against 0\.\d+"
-    with pytest.warns(FairnessWarning, match=message):
-        tune(network, rows, validation=(X, y, other))
-    with pytest.warns(FairnessWarning) as caught:  # of the price
-        tune(network, rows, validation=(X, y, s))
-    assert not any("validation" in str(warning.message) for warning in caught)
-
-
 def test_divergence_is_an_error(rows, network):
     with pytest.raises(FloatingPointError, match=r"after 0.\d+ epochs: lower learning_rate"):
         tune(network, rows, optimizer=torch.optim.SGD, learning_rate=1e30)

@@ -26,12 +26,7 @@ from fairgrad.measures import desirable_labels, measure_name, uses_desirable
 from fairgrad.sklearn import FairGradClassifier
 from fairgrad.splitting import hold_out, unpack_rows
 from fairgrad.text import Section, as_html
-from fairgrad.usefulness import (
-    TOLERATED_LOSS,
-    FairnessWarning,
-    ShownInNotebooks,
-    Suggestions,
-)
+from fairgrad.usefulness import TOLERATED_LOSS, FairnessWarning, ShownInNotebooks, Suggestions
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -30,12 +30,7 @@ from fairgrad.columns import as_array, as_column, as_pandas, sensitive_columns
 from fairgrad.evaluate import levels_of
 from fairgrad.groups import MIN_GROUP, count_rows
 from fairgrad.measures import among_large, constraints_of, on_groups
-from fairgrad.sklearn import (
-    FairDecisionClassifier,
-    FairGradClassifier,
-    fit_decisions,
-    fit_variants,
-)
+from fairgrad.sklearn import FairDecisionClassifier, FairGradClassifier, fit_decisions, fit_variants
 from fairgrad.sklearn.classifier import predict_variants
 from fairgrad.sklearn.decision import predict_together
 from fairgrad.usefulness import (
@@ -372,14 +367,14 @@ class ModelAudits(Sequence[Audit]):
         if plain is not None:
             usual = self.predicted[plain].astype(np.int64)
             baseline = model_figures(constraints, rows, usual, costs)
-            noise = noise_of_worst(constraints, rows, decided, usual)
+            noise = _noise_of_worst(constraints, rows, decided, usual)
         figures, labels = model_figures(constraints, rows, decided, costs), rows.groups.labels
         return find_fault(
             figures, [], baseline, labels.tolist(), suggestions, "validation", noise=noise
         )
 
 
-def noise_of_worst(
+def _noise_of_worst(
     constraints: Constraints, rows: GroupedRows, decided: Ints, usual: Ints
 ) -> float:
     """Two standard errors of the change of the worst level from the plain model's decisions.

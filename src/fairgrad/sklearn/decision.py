@@ -29,13 +29,7 @@ from sklearn.utils.validation import (
 )
 
 from fairgrad.aware import NOT_GIVEN, NOT_USED, AwareRouting, SensitiveEncoder, ask_for_values
-from fairgrad.checks import (
-    check_count,
-    naming_rows,
-    relative_costs,
-    require_values,
-    warn,
-)
+from fairgrad.checks import check_count, naming_rows, relative_costs, require_values, warn
 from fairgrad.columns import as_columns, sensitive_columns
 from fairgrad.decisions import (
     DecisionProblem,
