@@ -305,7 +305,13 @@ class Constraints:
         """
         if type(epsilon) is float and epsilon == 0:
             return self
-        slack = _slack(epsilon, len(self.c0))
+        slack = _numbers(epsilon, "epsilon", len(self.c0))
+        wrong = slack[~((slack >= 0) & ((slack <= 1) | np.isposinf(slack)))]
+        if len(wrong):  # rates differ by 1 at most, so more would be no bound
+            raise ValueError(
+                f"epsilon: expected at least 0 and at most 1, or float('inf') for no constraint; "
+                f"got {wrong[0]:g}."
+            )
         return self.replaced(
             slack=np.where((self.slack > 0) & np.isfinite(slack), self.slack, slack)
         )
@@ -336,7 +342,7 @@ class Constraints:
             >>> parity.slacken_for(rows, 0.02).upper.round(3)
             array([0.02, 0.05])
         """
-        slack = _slack(epsilon, len(self.c0))
+        slack = _numbers(epsilon, "epsilon", len(self.c0))
         cell = rows.cell(self.by_label)
         weight = np.ones(len(cell)) if rows.weight is None else rows.weight / rows.weight.max()
         total, squares = (count_rows(cell, self.n_cells, weight**power) for power in (1, 2))
@@ -541,18 +547,6 @@ def stack(problems: Sequence[Constraints], groups: Groups) -> Constraints:
         upper=upper,
         slack=np.concatenate([each.slack for each in problems]),
     )
-
-
-def _slack(epsilon: Any, length: int) -> Floats:
-    """(length,) slack of each constraint; rates differ by 1 at most, so more would be no bound."""
-    slack = _numbers(epsilon, "epsilon", length)
-    wrong = slack[~((slack >= 0) & ((slack <= 1) | np.isposinf(slack)))]
-    if len(wrong):
-        raise ValueError(
-            f"epsilon: expected at least 0 and at most 1, or float('inf') for no constraint; got "
-            f"{wrong[0]:g}."
-        )
-    return slack
 
 
 def _numbers(value: Any, argument: str, length: int | None = None) -> Floats:
