@@ -321,10 +321,11 @@ class Constraints:
 
         The levels of small groups are mostly noise, and a model that fits noise is less accurate
         and less fair on new rows. With up to four levels sampling error explains one standard
-        error. Of more levels more are far away by chance, so it is a larger multiple: the number of
-        levels expected beyond it is that of four levels. No model is needed: the variance of a
-        cell's error rate is at most ``1 / 4n`` for n rows. Epsilon 0 stays exact fairness. With
-        sample weights, n is ``(sum of w)^2 / sum of w^2``.
+        error. With more levels, more of them are further away by chance, so it explains a larger
+        multiple: as many levels are expected beyond it as of four beyond one standard error.
+
+        No model is needed: the variance of a cell's error rate is at most ``1 / 4n`` for n rows.
+        With sample weights, n is ``(sum of w)^2 / sum of w^2``. Epsilon 0 stays exact fairness.
 
         Args:
             rows: the rows whose levels are constrained.
