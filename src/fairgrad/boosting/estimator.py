@@ -50,8 +50,7 @@ class FairBoostingMixin(ShownInNotebooks, AwareRouting):
         fairness_measure: "equalized_odds", "equality_of_opportunity", "demographic_parity",
             "accuracy_parity", "four_fifths_rule", one of your own (see `fairgrad.torch.FairLoss`),
             or None for a plain model.
-        epsilon: slack of the constraints, or what the sampling error of a level explains where that
-            is more; 0 asks for exact fairness.
+        epsilon: slack of the constraints; 0 asks for exact fairness.
         fairness_rate: step size of the multipliers in a round. "auto" suits 50 rounds and more; a
             number is a constant rate, of which the rounds times the rate should come to 15 or more.
         use_sensitive: whether the trees may look at the sensitive values, in fit and to predict:

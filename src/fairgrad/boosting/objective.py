@@ -54,8 +54,7 @@ class BoostingObjective:
         sensitive_features: (n,) sensitive values, or one column per attribute; missing values and
             -1 are unknown and in no constraint.
         fairness_measure: as in `fairgrad.torch.FairLoss`.
-        epsilon: slack of the constraints, or, of given rows, what the sampling error of a level
-            explains where that is more; 0 is exact fairness.
+        epsilon: slack of the constraints; 0 is exact fairness.
         y_desirable: the desirable labels, for measures that use them; by default the second of two
             labels in sorted order.
         fairness_rate: step size of the multipliers in a round. "auto" lowers it for small groups,
@@ -110,12 +109,9 @@ class BoostingObjective:
             self.measure = among_large(fairness_measure, self.rows, min_group)
         self.groups: Groups = y if self.rows is None else self.rows.groups
         check_several_groups(fairness_measure, self.groups, argument)
-        constraints = constraints_of(self.measure, self.groups, y_desirable=y_desirable)
-        if self.rows is None:
-            constraints = constraints.slacken(epsilon)
-        else:
-            constraints = constraints.slacken_for(self.rows, epsilon)
-        constraints = constraints.drop_undefined()
+        constraints = constraints_of(
+            self.measure, self.groups, epsilon=epsilon, y_desirable=y_desirable
+        ).drop_undefined()
         if cost_matrix is not None:
             constraints = on_outcomes(constraints, self.groups)
         self.constraints = constraints
